@@ -72,6 +72,7 @@ SLOW = (
     "config/test_locate",
     "daemon/test_control_socket",
     "daemon/test_metrics_server",
+    "engines/rsync/test_copy_ahead",
     "engines/rsync/test_linked_copy",
     "engines/rsync/test_tree_splitter",
     "app/test_signals",

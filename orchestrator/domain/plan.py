@@ -373,9 +373,7 @@ class Step:
     makes: str | None = None  # the restore point that exists once this step is confirmed
     removes: str | None = None  # the restore point that is gone once this step has begun
     copies: bool = False  # its output reports progress and moved bytes
-    ahead: bool = (
-        False  # it copies some of what its worker's next copying step would, and that one expects as much less then
-    )
+    ahead: bool = False  # it copies some of what the copying steps after it would, and those expect as much less then
     most: int | None = None  # of these: when more were moved, the source is another one than the plan was made of
     freezes: bool = (
         False  # it takes a snapshot of the source: the hooks snapshot-before and snapshot-after stand around it

@@ -7,7 +7,6 @@ import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 
 from orchestrator.domain.errors import (
     BaseGone,
@@ -521,7 +520,7 @@ class _StageProgress:
     def __init__(self, journal: RunRecorder, steps: Sequence[Step], *, whole: bool = False) -> None:
         self._tell = journal.tools.notify
         self._expected = {id(step): Bytes(0) if step.ahead else step.expected for step in steps if step.copies}
-        self._rest = {id(one): id(other) for one, other in pairwise(steps) if one.ahead}
+        self._copies = [step for step in steps if step.copies]
         self._done: dict[int, int] = {}
         self._whole = whole
 
@@ -538,9 +537,12 @@ class _StageProgress:
 
     def ended(self, step: Step) -> None:
         """Set the expected size to the bytes moved: earlier sizes are estimates."""
-        done = Bytes(self._done.get(id(step), 0))
-        if (rest := self._rest.get(id(step))) is not None and (expected := self._expected[rest]) is not None:
-            self._expected[rest] = Bytes(max(0, expected - done))
+        done = rest = Bytes(self._done.get(id(step), 0))
+        for copy in self._copies[self._copies.index(step) + 1 :] if step.ahead else ():
+            taken = min(rest, self._expected[id(copy)] or 0)
+            if taken:
+                self._expected[id(copy)] = Bytes((self._expected[id(copy)] or 0) - taken)
+            rest = Bytes(rest - taken)
         if id(step) in self._expected:
             self._expected[id(step)] = done
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 LARGEST = 64 << 10  # bytes; no hole that counts is smaller, and in larger files rsync's work for each byte weighs more
 _DEEPEST = 100  # folders on a way that stay open, two descriptors each: a process has 1024
 _TOLD = 512  # entries between two reports
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # What another file would only meet again.
 _ALL_ALIKE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EPERM, errno.ENOTSUP)
@@ -41,54 +41,64 @@ class PlainFileWriter:
     def __init__(self, reserved: "Collection[str]", tell: "Callable[[int], object]") -> None:
         self._reserved, self._tell = frozenset((*reserved, "", ".", "..")), tell
         self._seen = 0
+        self.above = ""  # the path of the folder whose files are written
         self.bytes = 0
 
-    def write(self, path: str, old: int, new: int, depth: int = 0) -> None:
-        """Write what lies at a relative path below two open folders, itself or all below it. Raises: TargetTakesNothing."""
+    def write(self, path: str, old: int, new: int, above: str = "") -> None:
+        """Write what lies at a relative path below two open folders, itself or all below it. Raises: TargetTakesNothing.
+
+        `above`: the path of those folders in the tree, with "/" at its end.
+        """
         name, _, rest = path.partition("/")
-        if name in self._reserved or depth > _DEEPEST:
+        if name in self._reserved or above.count("/") > _DEEPEST:
             return
         with contextlib.suppress(OSError):  # such as what is no folder there
             if rest or stat.S_ISDIR(os.stat(name, dir_fd=old, follow_symlinks=False).st_mode):
                 with _pair(name, old, new) as pair:
-                    for inner in (rest,) if rest else self._write_files(*pair):
-                        self.write(inner, *pair, depth + 1)
+                    inside = f"{above}{name}/"
+                    for inner in (rest,) if rest else self.write_files(*pair, inside):
+                        self.write(inner, *pair, inside)
             else:
-                self._write_file(name, old, new)
+                self.write_file(name, old, new)
 
-    def _write_files(self, old: int, new: int) -> list[str]:
+    def write_files(self, old: int, new: int, above: str) -> list[str]:
         """Write the files of a folder; return the names of its folders. Raises: TargetTakesNothing · OSError."""
-        folders = []
+        folders, self.above = [], above
         with os.scandir(old) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.name)
                 elif entry.is_file(follow_symlinks=False) and entry.name not in self._reserved:
-                    self._write_file(entry.name, old, new)
+                    self.write_file(entry.name, old, new)
         return folders
 
-    def _write_file(self, name: str, old: int, new: int) -> None:
-        self._seen += 1
-        if not self._seen % _TOLD:
-            self._tell(self.bytes)
+    def write_file(self, name: str, old: int, new: int) -> None:
+        """Write one file, where it is for us. Raises: TargetTakesNothing."""
+        self.count()
         with contextlib.suppress(OSError):  # what cannot be read, or is there already
             found, content = _read_plain(name, old)
             if content is None:
                 return
-            made = os.open(name, _NEW, 0o600, dir_fd=new)
+            made = make_file(name, new, found, content)
             try:
-                self.bytes += _make_alike(made, found, content)
+                give_time(made, found)
             except OSError as error:
                 os.unlink(name, dir_fd=new)
-                if error.errno in _ALL_ALIKE:
-                    raise TargetTakesNothing from error
+                raise TargetTakesNothing from error
             finally:
                 os.close(made)
+            self.bytes += len(content)
+
+    def count(self) -> None:
+        """Count one more file, and tell now and then."""
+        self._seen += 1
+        if not self._seen % _TOLD:
+            self._tell(self.bytes)
 
 
 def _read_plain(name: str, old: int) -> "tuple[os.stat_result, bytes | None]":
     """Return status and content of a file; no content: it is none for us. Raises: OSError."""
-    file = os.open(name, _READ, dir_fd=old)
+    file = os.open(name, READ, dir_fd=old)
     try:
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST or os.listxattr(file):
@@ -99,27 +109,43 @@ def _read_plain(name: str, old: int) -> "tuple[os.stat_result, bytes | None]":
         os.close(file)
 
 
-def _make_alike(made: int, found: os.stat_result, content: bytes) -> int:
-    """Give a new file the content, the owner, the mode and at last the time; return the number of bytes. Raises: OSError."""
-    if content and os.write(made, content) != len(content):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    os.fchown(made, found.st_uid, found.st_gid)
-    os.fchmod(made, stat.S_IMODE(found.st_mode))
+def make_file(name: str, new: int, found: os.stat_result, content: bytes) -> int:
+    """Make a file with content, owner and mode, and not its time yet; return its descriptor.
+
+    Raises: TargetTakesNothing · OSError, such as where it is there already.
+    """
+    made = os.open(name, _NEW, 0o600, dir_fd=new)
+    try:
+        if content and os.write(made, content) != len(content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if found.st_uid or found.st_gid:
+            os.fchown(made, found.st_uid, found.st_gid)
+        os.fchmod(made, stat.S_IMODE(found.st_mode))
+    except OSError as error:
+        os.close(made)
+        os.unlink(name, dir_fd=new)
+        if error.errno in _ALL_ALIKE:
+            raise TargetTakesNothing from error
+        raise
+    return made
+
+
+def give_time(made: int, found: os.stat_result) -> None:
+    """Give a file its time, after which the copy takes it for whole. Raises: OSError."""
     os.utime(made, ns=(os.fstat(made).st_atime_ns, found.st_mtime_ns))
     # A filesystem that keeps whole seconds would have rsync copy each file once more.
     if os.fstat(made).st_mtime_ns != found.st_mtime_ns:
         raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
-    return len(content)
 
 
 @contextlib.contextmanager
 def _pair(name: str, old: int, new: int) -> "Iterator[tuple[int, int]]":
     """Open a folder and its counterpart, which is made where it lacks. Raises: OSError."""
-    inner = os.open(name, _FOLDER, dir_fd=old)
+    inner = os.open(name, FOLDER, dir_fd=old)
     try:
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=new)
-        made = os.open(name, _FOLDER, dir_fd=new)
+        made = os.open(name, FOLDER, dir_fd=new)
         try:
             yield inner, made
         finally:
@@ -128,12 +154,12 @@ def _pair(name: str, old: int, new: int) -> "Iterator[tuple[int, int]]":
         os.close(inner)
 
 
-def _open_tree(path: str) -> int:
+def open_tree(path: str) -> int:
     """Open a folder by its path, in which no part is a link. Raises: OSError."""
-    folder = os.open("/", _FOLDER)
+    folder = os.open("/", FOLDER)
     for part in filter(None, path.split("/")):
         try:
-            inner = os.open(part, _FOLDER, dir_fd=folder)
+            inner = os.open(part, FOLDER, dir_fd=folder)
         finally:
             os.close(folder)
         folder = inner
@@ -150,7 +176,7 @@ def main(words: list[str]) -> None:
     writer = PlainFileWriter(words[1:], _tell)
     paths = [os.fsdecode(each).removeprefix("/") for each in sys.stdin.buffer.read().split(b"\0") if each]
     try:
-        old, new = _open_tree(words[0]), os.open(".", _FOLDER)
+        old, new = open_tree(words[0]), os.open(".", FOLDER)
     except OSError:
         return
     with contextlib.suppress(TargetTakesNothing):

@@ -2,11 +2,10 @@
 
 import os
 import re
-from importlib.util import find_spec
 
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, single_command
-from orchestrator.process.own_program import own_environment, own_program
+from orchestrator.process.own_program import own_environment, own_program, place_of
 from orchestrator.verify.entry import EXACT, Tolerance
 
 _FORMAT = r"%P//%y\t%s\t%T@\t%m\t%U\t%G\t%n\t%i\t%l\0"
@@ -60,14 +59,6 @@ def settle_pipeline(tree: Location) -> Pipeline:
     return single_command("sync", "-f", tree.path, effect=Effect.READS, host=tree.host)
 
 
-def _place_of(library: str) -> str:
-    """Return the folder that a library is imported from; empty where there is none."""
-    spec = find_spec(library)
-    if spec is None or spec.origin is None:
-        return ""
-    return os.path.dirname(os.path.dirname(spec.origin) if spec.submodule_search_locations else spec.origin)
-
-
 def worker_pipeline(
     root: str,
     manifest: str,
@@ -98,5 +89,5 @@ def worker_pipeline(
     if keep_cache:
         options += ["--keep-cache", "yes"]
     argv = own_program("orchestrator.verify.worker", "--workers", str(workers), *options)
-    places = own_environment(*map(_place_of, ("xxhash", "blake3")))
+    places = own_environment(*map(place_of, ("xxhash", "blake3")))
     return Pipeline(stages=(Command(argv=argv, effect=Effect.READS, environment=places),))

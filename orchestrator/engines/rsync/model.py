@@ -218,6 +218,8 @@ class RsyncSurvey:
     bare: tuple[bytes, ...] | None = None
     # Of a first copy within this machine: each file is so small that to copy it anew after a cut is no loss.
     small: bool = False
+    # Of a first copy within this machine: so many programs write its small files before it; of several copies each one.
+    ahead: int = 0
     mixed: str = ""  # how source and target of this machine overlap, though their paths do not; empty: they do not
 
     @property

@@ -37,7 +37,7 @@ from orchestrator.engines.rsync.survey import (
     survey_half_copied,
     survey_partial_files,
 )
-from orchestrator.engines.rsync.write_ahead import pays_ahead, write_ahead_command
+from orchestrator.engines.rsync.write_ahead import WHY_AHEAD, pays_ahead, write_ahead_command
 from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import PipelineFailed, Reader
 
@@ -295,9 +295,8 @@ def _ahead(wanted: RestoreRequest, seen: DestinationSurvey, what: str, step: Ste
     if not seen.ahead or not isinstance(step.work, Pipeline):
         return ()
     work = write_ahead_command(_below(wanted), seen.to, step.work.reads)
-    why = "it takes less time than rsync, which then does all else, and what this leaves"
     action = f"write small files of {what} to {seen.to}"
-    return (replace(step, action=action, why=why, work=work, expected=None, ahead=True),)
+    return (replace(step, action=action, why=WHY_AHEAD, work=work, expected=None, ahead=True),)
 
 
 def _file_stages(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, aside: str, what: str) -> tuple[Stage, ...]:

@@ -64,6 +64,14 @@ def choose_for_restore(job: Job, point: RestorePoint, tree: str, to: str) -> int
     return _choose_by_places(job, tree, to).count if not options.fake_super and lists_many(point, LEAST_ENTRIES) else 1
 
 
+def count_ahead(job: Job) -> int:
+    """Return how many programs write small files before one rsync copies within this machine: none where it would be as quick alone."""
+    if options_of(job).parallel is not None:
+        return 0
+    count = _choose_by_places(job, job.source.path, job.target.location.path).count
+    return count if count > 1 else 0
+
+
 def lists_many(point: RestorePoint, entries: int) -> bool:
     """Return whether a point's manifest, on this machine, is as large as one of so many entries is at least."""
     if point.manifest is None or point.manifest.host:

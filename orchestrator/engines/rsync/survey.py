@@ -146,7 +146,16 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
     if seen.changes is not None and job.parts:
         apart = differing and replace(differing, paths=(*differing.paths, *others))
         seen = replace(seen, changes=replace(seen.changes, by_part=True, emptied=emptied), differing=apart)
-    return _limited(job, seen, large, reader)
+    return _with_ahead(job, _limited(job, seen, large, reader))
+
+
+def _with_ahead(job: Job, seen: RsyncSurvey) -> RsyncSurvey:
+    """Return the survey with how many programs write small files ahead of a first copy."""
+    if seen.points or not seen.source.directory or seen.changes is None:
+        return seen
+    from orchestrator.engines.rsync.write_ahead import count_ahead_of_copy
+
+    return replace(seen, ahead=count_ahead_of_copy(job, seen))
 
 
 def _of_a_first_copy(early: BareListing | None, target: TargetSurvey) -> BareListing | None:

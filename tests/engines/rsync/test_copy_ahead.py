@@ -1,0 +1,203 @@
+"""Small files of a first copy, written before rsync: the very programs of the plan, with a source that changes between the two."""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from xxhash import xxh3_128_hexdigest
+
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.job import Job, PipeOptions
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Pipeline, Plan, Step
+from orchestrator.domain.units import Bytes
+from orchestrator.engines.rsync.model import RsyncSurvey, SparseFile
+from orchestrator.engines.rsync.parallel import ParallelCopies, ParallelCopy
+from orchestrator.engines.rsync.parse import parse_moved, parse_stats
+from orchestrator.engines.rsync.plan import plan
+from orchestrator.engines.rsync.write_ahead import LEAST_AHEAD_OF_COPY, count_ahead_of_copy
+from tests.engines.rsync.builders import ASKED, EMPTY, FIRST, HOST, USED, job, mirror, world
+from tests.whole.house import facts
+
+MANY = replace(FIRST, entries_now=LEAST_AHEAD_OF_COPY)
+LANES = ParallelCopies(
+    parallel_copies=(
+        ParallelCopy(paths=(b"a", b"left", b"loose", b"swapped"), size=Bytes(1), entries=9),
+        ParallelCopy(paths=(b"b", b"other", b"plain"), size=Bytes(1), entries=9),
+    )
+)
+ODD = ("line\n\tend", "\\#012", "é", os.fsdecode(b"\xff|pf:"))
+
+
+class Copying:
+    """The copying stages of a plan for trees that are there, run as they are."""
+
+    def __init__(self, folder: Path, *, lanes: bool) -> None:
+        self.source, self.work, self.notes = folder / "source", folder / "target/.poolferry/work", folder / "notes"
+        for made in (self.source, self.work, self.notes):
+            made.mkdir(parents=True)
+        (folder / "target/.poolferry").chmod(0o700)
+        self.work.chmod(0o700)
+        asked = replace(ASKED, notes=str(self.notes))
+        of = job(source=Location(path=str(self.source)), target=Location(path=str(folder / "target")))
+        seen = world(EMPTY, MANY, ahead=2, parallel_copies=LANES if lanes else None)
+        made_plan = plan(of, seen, asked)
+        assert isinstance(made_plan, Plan)
+        self.ahead, self.copies = [stage for stage in made_plan.stages if stage[0].copies]
+        assert all(step.ahead for step in self.ahead)
+        assert not any(step.ahead for step in self.copies)
+
+    def run(self, steps: Iterable[Step]) -> None:
+        """Run the programs of some steps, one after the other."""
+        for step in steps:
+            assert isinstance(step.work, Pipeline)
+            for path, content in step.needs:
+                Path(path).write_bytes(content)
+            (command,) = step.work.stages
+            with open(step.work.reads or os.devnull, "rb") as names, open(str(step.work.keeps), "ab") as told:
+                subprocess.run(
+                    command.argv, env={**os.environ, **dict(command.environment)}, stdin=names, stdout=told, check=True
+                )
+
+    def told(self, kind: str) -> dict[bytes, str]:
+        """Return the digests that notes name; the later note counts."""
+        found: dict[bytes, str] = {}
+        for note in sorted(self.notes.glob(kind), key=lambda each: each.stat().st_mtime_ns):
+            with open(note, "rb") as lines:
+                found.update(parse_moved(lines))
+        return found
+
+
+def fill(source: Path) -> None:
+    """Fill a source with what is written ahead, and what is not; wait until no file is young."""
+    for name in ("a/gone", "a/same", "a/mode", "a/linked", "a/to folder", "a/to link", "a/to pipe", "a/deep/er/file",
+                 "a/folder/in", "b/plain", "b/empty", "left/file", "other/file", "loose", "plain", "swapped/file"):  # fmt: skip
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_bytes(b"" if name.endswith("empty") else name.encode())
+    for name in ODD:
+        (source / "b" / name).write_bytes(os.fsencode(name))
+    (source / "b/large").write_bytes(bytes(range(256)) * 1024)
+    (source / "b/zeros").write_bytes(b"x" + bytes(20_000))
+    (source / "b/attributes").write_bytes(b"x")
+    os.setxattr(source / "b/attributes", "user.own", b"1")
+    (source / "b/one").write_bytes(b"two names")
+    os.link(source / "b/one", source / "b/two")
+    (source / "b/set").write_bytes(b"set")
+    (source / "b/shut").write_bytes(b"shut")
+    if os.geteuid() == 0:
+        os.chown(source / "b/set", 1234, 4321)
+    (source / "b/set").chmod(0o6751)
+    (source / "b/shut").chmod(0o000 if os.geteuid() == 0 else 0o400)
+    os.mkfifo(source / "b/pipe")
+    os.utime(source / "b", ns=(0, 1_000_000_007))
+    last = max(
+        os.lstat(os.path.join(folder, name)).st_ctime_ns for folder, _, names in os.walk(source) for name in names
+    )
+    while time.time_ns() < last + 200_000_000:
+        os.sched_yield()
+
+
+def change(source: Path, *, lanes: bool) -> None:
+    """Do what owners do, after the small files were read and before rsync looks."""
+    (source / "a/gone").unlink()
+    (source / "a/same").write_bytes(b"S/SAME")
+    (source / "a/mode").chmod(0o640)
+    os.link(source / "a/linked", source / "a/second name")
+    (source / "a/to folder").unlink()
+    (source / "a/to folder").mkdir()
+    (source / "a/to folder/in").write_bytes(b"in")
+    (source / "a/to link").unlink()
+    (source / "a/to link").symlink_to("../../away")
+    (source / "a/to pipe").unlink()
+    os.mkfifo(source / "a/to pipe")
+    (source / "a/folder/in").unlink()
+    (source / "a/folder").rmdir()
+    (source / "a/folder").write_bytes(b"file")
+    (source / "a/later").write_bytes(b"later")
+    (source / "a/deep/er").rename(source / "a/deep/moved")
+    (source / "swapped/file").unlink()
+    (source / "swapped").rmdir()
+    (source / "swapped").write_bytes(b"swapped")
+    if not lanes:  # of several, the one that is told of it by name fails as it always has
+        (source / "left/file").unlink()
+        (source / "left").rmdir()
+
+
+@pytest.mark.parametrize("lanes", [False, True])
+def test_a_source_that_changes_meanwhile_is_copied_as_it_is_then(tmp_path: Path, lanes: bool) -> None:
+    copying = Copying(tmp_path, lanes=lanes)
+    fill(copying.source)
+    copying.run(copying.ahead)
+    expected = {f"b/{name}" for name in ODD} | {"b/plain", "b/empty", "b/set", "a/gone", "a/deep/er/file"}
+    expected |= set() if lanes else {"plain", "loose"}
+    told = copying.told("moved-ahead-*")
+    there = {
+        os.path.relpath(os.path.join(at, name), copying.work)
+        for at, _, names in os.walk(copying.work)
+        for name in names
+    }
+    assert {os.fsdecode(path) for path in told} == there
+    assert expected <= there
+    left = {f"b/{name}" for name in "large zeros attributes one two pipe".split()}
+    assert not there & left
+    for path, digest in told.items():
+        assert digest == xxh3_128_hexdigest((copying.work / os.fsdecode(path)).read_bytes())
+    change(copying.source, lanes=lanes)
+    copying.run(copying.copies)
+    assert facts(copying.source) == facts(copying.work)
+    for path, digest in copying.told("moved-*").items():
+        file = copying.work / os.fsdecode(path)
+        if digest and file.is_file() and not file.is_symlink():  # a link has none
+            assert digest == xxh3_128_hexdigest(file.read_bytes()), path
+    stats = [parse_stats((copying.notes / f"moved-{number}").read_bytes()) for number in ((1, 2) if lanes else (0,))]
+    regular = sum(path.is_file() and not path.is_symlink() for path in copying.work.rglob("*"))
+    assert sum(each.regular for each in stats if each) == regular
+
+
+def test_files_that_a_cut_left_without_their_time_are_copied_anew(tmp_path: Path) -> None:
+    copying = Copying(tmp_path, lanes=False)
+    fill(copying.source)
+    copying.run(copying.ahead)
+    for name, content in (("b/plain", b"half"), ("b/set", b"set"), ("plain", b"PLAIN")):
+        (copying.work / name).write_bytes(content)  # whole or not, it has the time of its writing
+    copying.run(copying.copies)
+    assert facts(copying.source) == facts(copying.work)
+
+
+def first(of: Job | None = None, **more: Any) -> tuple[Job, RsyncSurvey]:
+    """A first copy by root that small files are written ahead of."""
+    given = {"target": replace(EMPTY, by_root=True), "changes": MANY, "parallel_copies": LANES}
+    return of or job(), world(**{**given, **more})
+
+
+def test_it_is_for_first_copies_of_many_entries_within_this_machine() -> None:
+    assert count_ahead_of_copy(*first()) == 2
+    assert count_ahead_of_copy(*first(job(parallel=1), parallel_copies=None)) == 0, (
+        "one rsync, and no program beside it"
+    )
+    by_root = replace(EMPTY, by_root=True)
+    cases: tuple[dict[str, Any], ...] = (
+        {"changes": replace(MANY, entries_now=LEAST_AHEAD_OF_COPY - 1)},
+        {"changes": None},
+        {"target": EMPTY},
+        {"target": replace(USED, by_root=True)},
+        *(
+            {"target": each}
+            for each in (replace(by_root, work=True), replace(by_root, led=True), replace(by_root, coarse=True))
+        ),
+        {"sparse": (SparseFile(paths=(b"a",), size=9, hole=9, owner=0),)},
+        {"refused": ((b"a", "no"),)},
+        {"mixed": "lies inside"},
+    )
+    for more in cases:
+        assert count_ahead_of_copy(*first(None, **more)) == 0, more
+    far = Location(path="/srv", host=HOST)
+    others = [job(fake_super=True), job(checksum=True), job(owners=False), job(modes=False)]
+    others += [job(excludes=("*.tmp",)), job(left_out="/notes/left-out"), job(source=far), job(target=far), mirror()]
+    others += [replace(job(), pipe=PipeOptions(rate_limit=Bytes(1000))), replace(job(), parts=("srv/a",))]
+    for other in others:
+        assert count_ahead_of_copy(*first(other)) == 0, other

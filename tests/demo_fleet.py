@@ -98,6 +98,7 @@ def tell(folder: Path, server: PostgresServer) -> None:
     hosts[0].poolferry("run", "documents")
     hosts[0].poolferry("fleet", "send", codes=(1,))
     server.start()
+    say("The centre is back, and is told what waited")
     hosts[0].poolferry("fleet", "send")
     centre.poolferry("fleet", "runs", "--host", "web-1", "--centre", url)
     say("Where to look next: jobs/fleet.md; poolferry fleet metrics, for Prometheus; poolferry fleet forget HOST")

@@ -61,7 +61,7 @@ class CentrePermits:
         self.waited_s = 0.0
         self._early: _PermitLine | None = None
         self._lease: _LeaseThread | None = None
-        self._prompt_s = PROMPT_S  # of a giving back
+        self._spent_s = 0.0  # of PROMPT_S, by answers that this run waited for
         self._without: float | None = None  # the seconds after which a run goes on without: the centre is away
 
     def lends_at_once(self, job: str, request: PermitRequest) -> bool:
@@ -76,12 +76,15 @@ class CentrePermits:
             line = _PermitLine(job, request, *self._membership(), self._lease_s or _lease_s())
         except OrchestratorError:
             return True  # it goes on without, and says why
+        begun = compose.monotonic()
         try:
             answer = line.ask(taken=False, seconds=PROMPT_S if request.patience is None else PATIENT_S)
         except OrchestratorError:
             line.close()
             _remember_away(away_file)
             return request.patience is None
+        finally:
+            self._spent_s = compose.monotonic() - begun
         if answer.granted:
             self._early = line
         else:
@@ -91,7 +94,7 @@ class CentrePermits:
     def drop(self) -> None:
         """Give back what was lent for a run that did not begin."""
         early, self._early = self._early, None
-        self._without = None
+        self._without, self._spent_s = None, 0.0
         if early is not None:
             early.release(1.0)
 
@@ -117,7 +120,7 @@ class CentrePermits:
             voice.warn(f"goes on without the permit {' and '.join(request.limits)}: {error.why}{hint}")
             yield
             return
-        self._keep(*self._wait(job, request, membership, voice, stop), voice)
+        self._keep(self._wait(job, request, membership, voice, stop), voice)
         try:
             yield
         finally:
@@ -142,37 +145,39 @@ class CentrePermits:
             return
         self.patience_s = self.visit_patience_s
         try:
-            self._keep(*self._wait(job, request, membership, voice, stop), voice)
+            self._keep(self._wait(job, request, membership, voice, stop), voice)
         finally:
             self.patience_s = patience
 
-    def _keep(self, line: "_PermitLine", waited: float, voice: RunVoice) -> None:
-        """Keep a permit alive, or claim it once the centre is back, until `_give_back`. `waited`: the seconds that its absence took."""
+    def _keep(self, line: "_PermitLine", voice: RunVoice) -> None:
+        """Keep a permit alive, or claim it once the centre is back, until `_give_back`."""
         self._early = self._without = None
-        self._prompt_s = max(0.0, PROMPT_S - waited)
         self._lease = _LeaseThread(line, (self._lease_s or _lease_s()) / 3, voice)
         self._lease.start()
 
     def _give_back(self) -> None:
         lease, self._lease = self._lease, None
+        spent, self._spent_s = self._spent_s, 0.0
         if lease is not None:
-            lease.end(self._prompt_s)
+            lease.end(max(0.0, PROMPT_S - spent))
 
     def _wait(
         self, job: str, request: PermitRequest, membership: "_Membership", voice: RunVoice, stop: StopRequest
-    ) -> "tuple[_PermitLine, float]":
-        """Return the line on which the permit was lent, or is to be claimed later; and the seconds that a centre which is away took."""
+    ) -> "_PermitLine":
+        """Return the line on which the permit was lent, or is to be claimed later."""
         line, self._early = self._early, None
         if line is None or self._without is None:
             line = line or _PermitLine(job, request, *membership, self._lease_s or _lease_s())
-            asking, begun = _Asking(line, voice, stop, f"{self._where.state}/{_AWAY}", self), compose.monotonic()
+            asking = _Asking(line, voice, stop, f"{self._where.state}/{_AWAY}", self, spent_s=self._spent_s)
+            begun = compose.monotonic()
             try:
                 took = asking.until_granted()
             finally:
                 self.waited_s += compose.monotonic() - begun
+            self._spent_s += took
             self._without = None if asking.lent else took
         self._early = line
-        return line, self._without or 0.0
+        return line
 
     def _membership(self) -> "_Membership":
         """Return the centre and who this host is there. Raises: OrchestratorError with why it cannot be asked."""
@@ -292,7 +297,10 @@ class _Asking:
         stop: StopRequest,
         away_file: str,
         rules: CentrePermits,
+        *,
+        spent_s: float,
     ) -> None:
+        self._prompt_s = max(0.0, PROMPT_S - spent_s)
         self._line, self._voice, self._stop = line, voice, stop
         self._away_file, self._patience_s, self._aside = away_file, rules.patience_s, rules.aside
         self._runs_elsewhere = rules.runs_elsewhere
@@ -304,7 +312,7 @@ class _Asking:
     def until_granted(self) -> float:
         """Ask until the permit is lent, or the centre is away for longer than the job or its visit waits. Raises: Stopped, NotNow.
 
-        Returns: the seconds for which a run that goes on waited for a centre which is away.
+        Returns: the seconds for which a run that goes on waited for the last answer, or for none: its turn in the queue is no delay by the centre.
         """
         try:
             return self._until_granted()
@@ -320,8 +328,9 @@ class _Asking:
             self._voice.warn(describe_absence(request, f"the centre was away {show_duration(since)} ago"))
             return 0.0
         while True:
+            asked = compose.monotonic()
             try:
-                answer = self._line.ask(taken=False, seconds=PROMPT_S if request.patience is None else PATIENT_S)
+                answer = self._line.ask(taken=False, seconds=self._prompt_s if request.patience is None else PATIENT_S)
             except OrchestratorError as error:  # of whatever type: no run fails for want of a permit
                 now = compose.monotonic()
                 away_since, tries = away_since or now, tries + 1
@@ -330,7 +339,7 @@ class _Asking:
                     _remember_away(self._away_file)
                     waited = f" (waited {show_duration(now - begun)})" if request.patience is not None else ""
                     self._voice.warn(f"goes on without the permit {' and '.join(request.limits)}{waited}: {error.why}")
-                    return now - begun if request.patience is None else 0.0
+                    return now - asked if request.patience is None else 0.0
                 self._show(describe_absence(request, error.why), error.why)
                 pause = min(30.0, 2.0 ** min(tries, 5), left)
             else:
@@ -341,7 +350,7 @@ class _Asking:
                     _warn_of(answer, request, self._voice)
                 if answer.granted:
                     self.lent = True
-                    return 0.0
+                    return compose.monotonic() - asked if request.patience is None else 0.0
                 long = compose.monotonic() - begun
                 waits, hint = self._show_wait(answer, long)
                 pause = min(5.0, max(0.5, 0.5 * answer.place))

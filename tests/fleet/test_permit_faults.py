@@ -344,6 +344,38 @@ def test_all_that_a_run_waits_for_a_silent_centre_is_less_than_a_second(
     assert silent.now - 1000 < 1
 
 
+def test_a_centre_that_is_slow_delays_a_run_by_a_second_at_most_by_all_its_answers_together(
+    centre: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of three answers had nine tenths of a second: whether it is lent at once, whether it still is, and its giving back."""
+    where, now, ends, voice = (
+        declare_host(tmp_path, centre.address, centre.join("web-1")),
+        [1000.0],
+        list[float](),
+        Heard(),
+    )
+
+    def answer_slowly(_: object, *, taken: bool, seconds: float) -> PermitAnswer:
+        now[0] += min(seconds, 0.6)
+        if seconds < 0.6:
+            raise CentreUnreachable("slow", hint="")
+        return PermitAnswer(permit=1, granted=True)
+
+    monkeypatch.setattr(compose, "monotonic", lambda: now[0])
+    monkeypatch.setattr(permits._PermitLine, "ask", answer_slowly)
+    monkeypatch.setattr(permits._LeaseThread, "end", lambda _, seconds: ends.append(seconds))
+    lender, request = permits.CentrePermits(where), PermitRequest(limits=("lab",))
+    assert lender.lends_at_once("photos", request)
+    with lender.hold("photos", request, voice, StopRequest()):
+        assert voice.lines == ["goes on without the permit lab: slow"]
+    assert now[0] - 1000 + sum(ends) < 1
+    (tmp_path / "state" / permits._AWAY).unlink()
+    now[0], ends[:] = 1000.0, []
+    with lender.hold("photos", request, voice, StopRequest()):  # as a run that was not asked for before
+        assert len(voice.lines) == 1, "it was lent"
+    assert now[0] - 1000 + sum(ends) < 1
+
+
 def test_the_end_of_a_run_waits_for_no_centre_that_was_away_when_it_was_last_asked(
     centre: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -225,7 +225,7 @@ class VirtualMachine(Machine):
         disk.plugged = ""
         self._pulled.add(disk.name)
 
-    def wait_for_device(self, disk: Disk, *, there: bool = True, seconds: float = 30) -> None:
+    def wait_for_device(self, disk: Disk, *, there: bool = True, seconds: float = 300) -> None:
         """Waits until udev shows the disk, or no longer shows it."""
         test = f"[ {'' if there else '!'} -e {disk.device} ]"
         self.sh(

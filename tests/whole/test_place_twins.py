@@ -85,8 +85,11 @@ def test_an_older_state_of_a_mirror_is_told(house: House, by: str) -> None:
     swap(house, twin, "first")
     if by.startswith("run with nothing to do"):
         (house.source / "file").unlink()
-        ahead = 3600 * 10**9 if by.endswith("clock ahead") else 0  # of the server on which the mirror lies
-        for path, later in ((house.source, 0), (house.target / ".poolferry/manifest.gz", ahead)):
+        away = (
+            3600 * 10**9
+        )  # of an older state by the server's clock; one that is ahead made it after ours told the last
+        manifest = (house.target / ".poolferry/manifest.gz", away if by.endswith("clock ahead") else -away)
+        for path, later in ((house.source, 0), manifest):
             os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + later))
     if by == "verify":
         ran = house.call("verify", "photos")

@@ -19,6 +19,11 @@ def pings(web: WebPeer) -> list[str]:
     return [path for _, path, *_ in web.requests]
 
 
+def ends(web: WebPeer) -> list[str]:
+    """The pings at the end of runs: on a busy machine any run lasts long enough for one at its start."""
+    return [path for path in pings(web) if not path.endswith("/start")]
+
+
 def by_ping(web: WebPeer, more: str = "") -> str:
     return f'[notice.hc]\nkind = "ping"\nurl = "{web.url}/ping/{{job}}"\n{more}'
 
@@ -28,8 +33,10 @@ def test_each_end_of_a_run_pings_its_own_check(ferry: Ferry, web: WebPeer) -> No
     declare(ferry, by_ping(web))
     for job, sick in ((photos, False), (mails, True), (photos, False)):
         job.run(sick=sick)
-    assert pings(web) == ["/ping/photos", "/ping/mails/fail", "/ping/photos"]
-    assert "the hook /usr/bin/test for before ended with 1" in web.requests[1][3]
+    assert ends(web) == ["/ping/photos", "/ping/mails/fail", "/ping/photos"]
+    assert "the hook /usr/bin/test for before ended with 1" in next(
+        body for _, path, _, body in web.requests if path == "/ping/mails/fail"
+    )
 
 
 def test_a_long_run_pings_its_start_first(ferry: Ferry, web: WebPeer) -> None:
@@ -44,7 +51,7 @@ def test_a_plain_monitor_hears_of_success_alone(ferry: Ferry, web: WebPeer) -> N
     declare(ferry, by_ping(web, 'style = "plain"\n'))
     job.run(sick=True)
     job.run(sick=False)
-    assert pings(web) == ["/ping/photos"]
+    assert ends(web) == ["/ping/photos"]
 
 
 def test_a_run_that_waits_pings_nothing(ferry: Ferry, web: WebPeer) -> None:
@@ -60,13 +67,13 @@ def test_a_lost_ping_is_tried_again_unless_a_newer_one_says_else(ferry: Ferry, w
     web.answers = [500]
     job.run(sick=True)
     job.run(sick=False)
-    assert pings(web) == ["/ping/photos/fail", "/ping/photos"]
+    assert ends(web) == ["/ping/photos/fail", "/ping/photos"]
     look(ferry, compose.now() + timedelta(hours=1))
-    assert pings(web) == ["/ping/photos/fail", "/ping/photos"]
+    assert ends(web) == ["/ping/photos/fail", "/ping/photos"]
     web.answers = [500]
     job.run(sick=False)
     look(ferry, compose.now() + timedelta(minutes=2))
-    assert pings(web)[2:] == ["/ping/photos", "/ping/photos"]
+    assert ends(web)[2:] == ["/ping/photos", "/ping/photos"]
 
 
 def test_everything_is_protected_is_pinged_each_hour_until_it_is_not(ferry: Ferry, web: WebPeer) -> None:

@@ -22,6 +22,11 @@ def test_the_daemon_tells_what_it_does(tmp_path: Path, centre: Centre, monkeypat
             lambda: session.first("SELECT 1 FROM poolferry.runs WHERE outcome = 'done'") is not None,
             "the centre has the run", lambda: clock.log,
         )  # fmt: skip
+        until(
+            lambda: session.first("SELECT 1 FROM poolferry.jobs") is not None,
+            "the centre has the job",
+            lambda: clock.log,
+        )
         assert clock.end() == 0
         job = session.first("SELECT job, state, late_after_s FROM poolferry.jobs")
     assert job is not None

@@ -146,7 +146,8 @@ def test_a_sender_that_goes_on_outlives_a_centre_that_is_away(
             [*COMMAND, "fleet", "send", "--every", "0.2s"], env=host.ferry.variables(), stderr=heard
         )
     try:
-        time.sleep(2.5)  # a dozen tries
+        until(lambda: "gives no answer" in said.read_text(), "its absence is said", said.read_text)
+        time.sleep(1)  # some more tries
         host.record(count=2)
         fragile.server.start()
         until(lambda: told(fragile) == [1, 2, 3, 4, 5], "all is told", said.read_text)

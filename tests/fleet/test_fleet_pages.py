@@ -150,9 +150,7 @@ def order_and_lend(centre: Centre, host: str) -> None:
         declare_limit(session, DeclaredLimit(name="link", slots=2))
         declare_limit(
             session,
-            DeclaredLimit(
-                name="l" * 100, slots=100_000, between="18:00-07:00", zone="America/Argentina/ComodRivadavia"
-            ),
+            DeclaredLimit(name="l" * 100, slots=100_000, between="18:00-07:00", zone="America/Argentina/Buenos_Aires"),
         )
         session.change(
             "INSERT INTO poolferry.permits (host, job, weight, lease, granted_at, taken) SELECT h.id, %s || n, 1, '1h', now(), n > 1"

@@ -20,21 +20,29 @@ if TYPE_CHECKING:
 def stray_copies(jobs: Sequence[Job], views: "HistoryReader") -> tuple[StrayCopies, ...]:
     """Return the jobs that copied and have no file any more, by name; without those that are over. `jobs`: all declared ones."""
     declared = {name for one in jobs for name in (one.name, one.identity)}
-    gone = {job: used for job, used in views.facts_of_jobs(USED).items() if job not in declared}
+    used = views.facts_of_jobs(USED)
+    gone = {job: place for job, place in used.items() if job not in declared}
     over = views.facts_of_jobs(OVER) if gone else {}
-    found = (_stray(views, job, used, over.get(job, "")) for job, used in sorted(gone.items()))
+    heirs = [one for one in jobs if one.copies and one.identity not in used] if gone else []
+    found = (_stray(views, job, place, over.get(job, ""), heirs) for job, place in sorted(gone.items()))
     return tuple(each for each in found if each)
 
 
-def _stray(views: "HistoryReader", job: str, used: str, over: str) -> StrayCopies | None:
-    """Return the copies of a job whose newest run copied, and began after it was over last. `over`: the number of its newest run then."""
+def _stray(views: "HistoryReader", job: str, used: str, over: str, heirs: Sequence[Job]) -> StrayCopies | None:
+    """Return the copies of a job whose newest run copied, and began after it was over last. `over`: the number of its newest run then.
+
+    `heirs`: jobs that have made no copy, of which one may be this job under another name.
+    """
     facts = views.health_facts(job, limit=1)
     run = next(iter(facts.last), None)
     if run is None or run.source == run.target or (over.isdecimal() and run.id <= int(over)):
         return None
     target = facts.copies[0].place if facts.copies else run.target
     place = "" if used.startswith(MOUNT_ROOT) else used
-    return StrayCopies(job=job, place=place, target=target, newest=facts.newest_copy, last=run)
+    heir = next(
+        (one.file for one in heirs if (str(one.tree), str(one.target.location)) == (run.source, run.target)), ""
+    )
+    return StrayCopies(job=job, place=place, target=target, newest=facts.newest_copy, last=run, heir=heir)
 
 
 def names_with_file(settings: Settings, names: Sequence[str]) -> tuple[str, ...]:

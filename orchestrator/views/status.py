@@ -284,7 +284,8 @@ def next_run_value(found: NextRun) -> dict[str, Any]:
 class StrayCopies:
     """Copies of a job that has no file any more: nobody makes new ones. `place`: where they lie; empty: on disks of a set.
 
-    `target`: the name of the place that holds the newest, which was as the source at `newest`; `last`: the job's newest run.
+    `target`: the name of the place that holds the newest, which was as the source at `newest`; `last`: the job's newest run; `heir`: the file of a
+    job that has made no copy, of the same source in the same place; empty: there is none.
     """
 
     job: str
@@ -292,6 +293,7 @@ class StrayCopies:
     target: str
     newest: datetime | None
     last: RunRecord
+    heir: str = ""
 
     @property
     def sentence(self) -> str:
@@ -302,7 +304,12 @@ class StrayCopies:
     @property
     def hint(self) -> str:
         """Return what helps."""
-        return f"put jobs/{self.job}.toml back; or, if the job is over: `poolferry end {self.job}`"
+        renamed = (
+            f'{self.heir} copies the same: if it is this job, write known-as = "{self.job}" before its first section; else '
+            if self.heir
+            else ""
+        )
+        return f"{renamed}put jobs/{self.job}.toml back; or, if the job is over: `poolferry end {self.job}`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

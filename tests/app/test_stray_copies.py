@@ -72,6 +72,24 @@ def test_all_that_says_how_jobs_stand_says_stray_copies(ferry: Ferry, server: Ma
     )
 
 
+def test_a_file_that_was_renamed_by_hand_is_named(ferry: Ferry) -> None:
+    """Both names get one advice, and it ends the trouble: the job goes on with its copies."""
+    ferry.job("photos")
+    assert ferry.run("run", "photos").code == 0
+    file = (ferry.config / "jobs/photos.toml").rename(ferry.config / "jobs/pictures.toml")
+    said = 'known-as = "photos" before'
+    refused = ferry.run("run", "pictures")
+    assert (refused.code, said in refused.out) == (3, True), refused
+    told = ferry.run("status")
+    assert (told.code, f"{file} copies the same: if it is this job, write {said}" in told.out) == (
+        4,
+        True,
+    ), told
+    file.write_text(f'known-as = "photos"\n{file.read_text()}')
+    assert ferry.run("run", "pictures").code == 0
+    assert "has no file any more" not in (ended := ferry.run("status")).out, ended
+
+
 def test_the_last_job_of_all_can_be_over(ferry: Ferry) -> None:
     """Seen: without any job file the configuration has a mistake, and the owner could not say that she meant it."""
     ferry.job("photos")

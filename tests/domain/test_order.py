@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.domain.act import ActRequest, ActVerb
 from orchestrator.domain.fleet_watch import FleetFinding, FleetWatch
-from orchestrator.domain.order import ORDERED, OrderRecord, OrderState, order_request
+from orchestrator.domain.order import ORDERED, OrderRecord, OrderState, describe_unknown_end, order_request
 
 KEY = "10e3fc3b-1760-4feb-8cf2-0ee784c1c783"
 
@@ -18,6 +18,22 @@ def test_an_order_is_a_request_of_the_closed_list() -> None:
     assert order_request("run", "photos").order == ""
     assert order_request("evacuate", "tank") == ActRequest(verb=ActVerb.EVACUATE, pool="tank")
     assert not {ActVerb.RESTORE, ActVerb.EJECT, ActVerb.SNOOZE, ActVerb.ACKNOWLEDGE} & set(ORDERED)
+
+
+def test_what_is_told_of_an_end_that_nobody_knows_is_known_again() -> None:
+    at = datetime(2026, 11, 27, tzinfo=UTC)
+    for request, looks in (
+        (ActRequest(verb=ActVerb.EVACUATE, pool="tank"), "status"),
+        (ActRequest(verb=ActVerb.PAUSE, job="photos"), "schedule photos"),
+    ):
+        said = describe_unknown_end(request)
+        assert f"`poolferry {looks}`" in said
+        for state, known in ((OrderState.FAILED, True), (OrderState.DONE, False)):
+            order = OrderRecord(
+                id=1, host="web-1", verb=request.verb, subject=request.job or request.pool, about="", asked_by="ann", asked_at=at, deadline=at,
+                state=state, attempt=1, act=None, said=said, told_at=at,
+            )  # fmt: skip
+            assert order.unknown_end is known
 
 
 @pytest.mark.parametrize(

@@ -233,3 +233,12 @@ def copy_over(
 
 def _listed(paths: "dict[bytes, None] | tuple[bytes, ...]") -> bytes:
     return b"".join(b"./" + path + b"\0" for path in paths)
+
+
+def with_small_files_ahead(job: Job, copies: Stage, ahead: int, request: RunRequest) -> tuple[Stage, ...]:
+    """Return the stages of copies of all. `ahead`: so many programs write the small files before them; 0: rsync alone copies."""
+    if not ahead:
+        return (copies,)
+    from orchestrator.engines.rsync.write_ahead import small_files_ahead  # few runs are first copies of many files
+
+    return small_files_ahead(job, copies, ahead, request)

@@ -41,7 +41,6 @@ from orchestrator.engines.rsync.model import (
 from orchestrator.engines.rsync.options import as_lane, options_of
 from orchestrator.engines.rsync.plan_text import describe_plan, describe_resumed, warnings
 from orchestrator.engines.rsync.refusals import refuse
-from orchestrator.engines.rsync.write_ahead import small_files_ahead
 
 if TYPE_CHECKING:
     from orchestrator.engines.rsync.parallel import ParallelCopy
@@ -288,8 +287,8 @@ def _copy_and_link(
     else:
         copies = _whole(job, world, work, base, request, linked=over)
     times = (linked_copy.folder_times(job, world, work, request),) if over else ()
-    ahead = 0 if cut or base else world.ahead
-    return (*cut, *crowded, *linked, *small_files_ahead(job, copies, ahead, request), *times, *again)
+    copying = linked_copy.with_small_files_ahead(job, copies, 0 if cut or base else world.ahead, request)
+    return (*cut, *crowded, *linked, *copying, *times, *again)
 
 
 def _update(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -> Stage:

@@ -79,8 +79,6 @@ def small_files_ahead(
 
     Then rsync removes what has left the source since they were read. Also after errors: what it cannot list would not be there without us.
     """
-    if not count:
-        return (copies,)
     (whole, *others), names = copies, f"{request.notes}/all"
     shares = [(copy, 0, 1) for copy in copies] if others else [(whole, number, count) for number in range(count)]
     steps = list[Step]()

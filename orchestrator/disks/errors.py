@@ -64,7 +64,7 @@ _TABLE = (
     FailureRow(program="zpool", words=r"previously in use from another system", error=DiskDamaged,
           why="the pool was not let go by the machine that used it last", hint=_TAKE_OVER),
     FailureRow(words=r"No space left on device", error=TargetFull, why="the disk has no space left",
-          hint="let [keep] remove more points, or enroll a larger disk"),
+          hint="let [keep] keep fewer points: the next run removes those first; or enroll a larger disk"),
     FailureRow(words=r"Permission denied|Operation not permitted|must be superuser", error=PermissionDenied,
           why="only root may do this", hint="run poolferry as root, or through its service"),
     FailureRow(words=r"Input/output error|I/O error|can't read superblock|bad superblock|Structure needs cleaning|"

@@ -11,6 +11,7 @@ from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.problem import ProblemType
 from orchestrator.engines.contract.copies import PointRemover
 from orchestrator.engines.contract.engine import implements
+from orchestrator.planners.retention import RetentionDecision
 from orchestrator.process.executor import Writer
 from orchestrator.runner.decide import decide_points, points_to_remove, protected_points
 from orchestrator.runner.kit_digests import (
@@ -123,26 +124,55 @@ def _verify(journal: RunRecorder, writer: Writer, executor: StepExecutor, newest
         executor.do((verification_step(newest, journal.job.verify.workers),))
 
 
+def make_room(journal: RunRecorder, writer: Writer, notes: str) -> bool:
+    """Remove what [keep] lets go, where a target has no room for the next copy; return True where that may have made some. Once a run.
+
+    Why before that copy is there: else a target that is full would stay so for ever, whatever [keep] says.
+    """
+    if journal.job.keep.everything or journal.room_made or journal.tools.engine.stays:
+        return False
+    journal.room_made = True
+    if journal.tools.snapshotter is not None:
+        from orchestrator.runner.snapshots import prune_target
+
+        return prune_target(journal, writer)
+    gone = _unkept(journal, find_points(journal.job, journal.tools, writer))
+    return bool(gone) and _remove(journal, StepExecutor(journal, writer, notes), gone)
+
+
 def _prune(journal: RunRecorder, executor: StepExecutor, points: tuple[RestorePoint, ...]) -> bool:
     """Remove the points that no rule keeps; return True when there were some."""
+    gone = _unkept(journal, points)
+    if gone:
+        _remove(journal, executor, gone)
+    return bool(gone)
+
+
+def _unkept(journal: RunRecorder, points: tuple[RestorePoint, ...]) -> tuple[RetentionDecision, ...]:
+    """Return the decisions for the points that no rule keeps, and that nobody reads."""
     job = journal.job
     tools = journal.tools
     # The later of two points in one second gets the name of the next second: that is no sign of a wrong clock.
     now = max([journal.now, *(point.taken for point in points if point.name in journal.points)])
     if not points_to_remove(decide_points(points, job, now=now, protected={})):
-        return False  # most runs: the past is not read for them, which would be a good part of a run with nothing to do
+        return ()  # most runs: the past is not read for them, which would be a good part of a run with nothing to do
     sound = [known.name for known in tools.history.views.points(job.name) if known.sound]
     protected = protected_points(sound, points_being_read(job, tools.state, [point.name for point in points]))
-    gone = points_to_remove(decide_points(points, job, now=now, protected=protected))
-    engine = tools.engine
-    if not gone or not implements(engine, PointRemover):
+    return points_to_remove(decide_points(points, job, now=now, protected=protected))
+
+
+def _remove(journal: RunRecorder, executor: StepExecutor, gone: tuple[RetentionDecision, ...]) -> bool:
+    """Remove points; return False where the engine removes none, or, with a warning, where that failed."""
+    engine, job = journal.tools.engine, journal.job
+    if not implements(engine, PointRemover):
         return False
     names = tuple(decision.point.name for decision in gone)
-    tools.history.removing(job.name, job.target.name, names)
+    journal.tools.history.removing(job.name, job.target.name, names)
     try:
         executor.do(engine.plan_removal(job, names, tuple(decision.reason for decision in gone)))
     except OrchestratorError as error:
         journal.warn(f"points could not be removed: {error}")
+        return False
     return True
 
 

@@ -25,7 +25,7 @@ from orchestrator.engines.contract.copies import (
 from orchestrator.engines.contract.engine import RunRequest, SkippedEntries, implements
 from orchestrator.planners.guard import GUARD_MEMORY, OTHER_MACHINE, copy_name, next_guard_memory, parse_guard_memory
 from orchestrator.process.executor import PipelineFailed, Writer
-from orchestrator.runner.after_run import copy_history, finish_run, has_after_run
+from orchestrator.runner.after_run import copy_history, finish_run, has_after_run, make_room
 from orchestrator.runner.context import RunContext
 from orchestrator.runner.decide import (
     GROUND,
@@ -209,11 +209,13 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
     try:
         with import_meanwhile(writer, *(_FOR_A_MANIFEST if records else ()), *_AFTER_A_COPY):
             _do(plan, executor, world)
-    except OrchestratorError:
+    except OrchestratorError as error:
         _drop_records(plan)
         _note_incomplete(journal, writer, world)
         if executor.done_in_part:
             _finish_in_part(journal, writer)
+        elif isinstance(error, TargetFull) and make_room(journal, writer, request.notes):
+            raise LookAgain(f"{error.why}: what [keep] lets go is removed now") from error
         raise
     _forget_other_copy(journal, world)
     _note_incomplete(journal, writer, world, doubtful=bool(plan.refusals))
@@ -269,16 +271,22 @@ def _record_look(
 def _fitting(journal: RunRecorder, writer: Writer, world: Any, plan: Plan, request: RunRequest) -> Plan | Refusal:
     """Return the plan, or as much of it as fits, or a refusal: the target has too little free space, even without what [keep] lets go.
 
-    Why before the copy here: after it nothing would ever be pruned on a target that is full.
+    Raises: LookAgain where that could be too little, and what [keep] lets go is removed now.
     """
     fitting = check_fit(journal.job, journal.tools.engine, world, plan, request, writer)
-    short = isinstance(fitting, Refusal) or len(fitting.refusals) > len(plan.refusals)
-    if short and journal.tools.snapshotter is not None:
-        from orchestrator.runner.snapshots import prune_target
+    if not (short := _shortage(plan, fitting)) or not make_room(journal, writer, request.notes):
+        return fitting
+    if journal.tools.snapshotter is None:
+        raise LookAgain(f"{short}: what [keep] lets go is removed first")
+    return check_fit(journal.job, journal.tools.engine, world, plan, request, writer)
 
-        if prune_target(journal, writer):
-            return check_fit(journal.job, journal.tools.engine, world, plan, request, writer)
-    return fitting
+
+def _shortage(plan: Plan, fitting: Plan | Refusal) -> str:
+    """Return why a plan may not fit its target; empty: it does."""
+    if isinstance(fitting, Refusal):
+        return fitting.why
+    told = [each.why for each in fitting.refusals[len(plan.refusals) :]]
+    return next(iter((*told, *fitting.warnings[len(plan.warnings) :])), "")
 
 
 def _refresh_kit(journal: RunRecorder, writer: Writer) -> None:

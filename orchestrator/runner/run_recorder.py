@@ -69,6 +69,7 @@ class RunRecorder:
             0  # attempts of this run that met an entry which the target did not take, and which nothing names
         )
         self.snapshots_taken = False  # due ones of the source, by an attempt of this run
+        self.room_made = False  # at a target that was full, by what [keep] lets go
         self.copy_damaged = False  # the point from which this run restored data is damaged
         self.restored_damaged = False  # what came back differs from a sound point, perhaps with the right size and time
         self.left_out = list[str]()  # entries that this run could not read at the source

@@ -111,7 +111,7 @@ def test_33_the_disk_fills_up_in_the_middle_of_a_copy(drawer: UsbDisks) -> None:
     visit = ended(running)
     assert told(visit) == ("incomplete", "ours-ready", True, "failed"), visit
     assert "the target has no space left" in visit["why"]
-    assert "let [keep] remove more points; every earlier point is whole" in visit["hint"]
+    assert "let [keep] keep fewer points: the next run removes those first" in visit["hint"]
     assert drawer.ferry("points")["points"] == points
     drawer.replug(drawer.red)
     drawer.machine.sh(f"mount {drawer.red.device} /mnt && rm /mnt/theirs && umount /mnt")

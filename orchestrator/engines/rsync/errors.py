@@ -80,7 +80,8 @@ _TABLE = (
         words=r"No space left on device|Disk quota exceeded",
         error=TargetFull,
         why="the target has no space left (space, inodes or quota)",
-        hint="free space on the target or let [keep] remove more points; every earlier point is whole, and the next run continues from what is there",
+        hint="free space on the target, or let [keep] keep fewer points: the next run removes those first, and continues from what is there; "
+        "every earlier point is whole",
     ),
     FailureRow(
         words=r"BusyBox v\d|\bnot GNU's: |unrecognized: -printf|unrecognized option: (printf|E|T)\b",

@@ -121,7 +121,7 @@ def require_identity(settings: Settings) -> "FleetIdentity":
 def make_centre(settings: Settings, centre: str | None) -> UpgradedCentre:
     """Make the schema of a centre, or bring it up to date. Raises: CentreRefused, CentreUnreachable."""
     from orchestrator.fleet.connection import open_centre
-    from orchestrator.fleet.lock_guard import advise_more_locks
+    from orchestrator.fleet.lock_guard import advise_server
     from orchestrator.fleet.schema import find_named_roles, upgrade_schema
 
     with open_centre(declared_fleet(settings, centre), None, purpose="administrator") as session:
@@ -131,7 +131,7 @@ def make_centre(settings: Settings, centre: str | None) -> UpgradedCentre:
             "makes another one, with which that host joins once more"
             for name in find_named_roles(session)
         ]
-        advice = (*filter(None, [advise_more_locks(session)]), *roles)
+        advice = (*advise_server(session), *roles)
         return UpgradedCentre(centre=session.centre, applied=applied, advice=advice)
 
 

@@ -38,8 +38,10 @@ def watch_once(settings: Settings, *, centre: str | None, keep: timedelta) -> Fl
     from orchestrator.fleet.cross_checks import (
         cross_check,
         end_long_transactions,
+        end_prepared_transactions,
         find_held_permits,
         find_unknown_ends,
+        find_wrong_clock,
         remove_old_rows,
     )
     from orchestrator.fleet.lock_guard import LockGuard, find_shut_out
@@ -55,10 +57,13 @@ def watch_once(settings: Settings, *, centre: str | None, keep: timedelta) -> Fl
             if each.state in (HostState.HEARD, HostState.SILENT)
             for finding in (_finding(each, now), *_quota(each))
         ]
-        long = end_long_transactions(session)  # first: what they hold, all else could wait for
+        long = (
+            *end_prepared_transactions(session),
+            *end_long_transactions(session),
+        )  # first: what they hold, all else could wait for
         findings = (
             *hosts, *find_copies(session), *cross_check(session), *find_shut_out(session), *find_held_permits(session),
-            *find_unknown_ends(session), *long,
+            *find_unknown_ends(session), *find_wrong_clock(session), *long,
         )  # fmt: skip
         machine = compose.read_machine_config(settings.where)
         if machine.notice:

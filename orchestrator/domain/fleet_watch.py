@@ -8,7 +8,7 @@ from orchestrator.domain.fleet_status import silent_at_once
 class FleetFinding:
     """One thing that was looked at. `about`: such as "host web-1"; `bad`: a person is needed.
 
-    `kind`: silent, quota, copy, target, disk, session, locks, shut-out, permit or order.
+    `kind`: silent, quota, copy, target, disk, session, locks, shut-out, permit, order or clock.
     """
 
     about: str

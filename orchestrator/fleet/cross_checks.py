@@ -1,9 +1,10 @@
 """Questions over all hosts that only their centre can answer: two owners of one target, one disk at two places, sessions that never
-end; and old rows."""
+end, a clock of its own that is wrong; and old rows."""
 
 from datetime import timedelta
 
 from orchestrator.domain.command_line import quoted
+from orchestrator.domain.fleet_status import CLOCK_ERROR
 from orchestrator.domain.fleet_watch import FleetFinding
 from orchestrator.domain.order import UNKNOWN_END
 from orchestrator.domain.units import show_count, show_duration
@@ -115,6 +116,38 @@ def end_long_transactions(
     )  # fmt: skip
 
 
+_PREPARED = """
+SELECT p.gid, h.name AS host FROM pg_catalog.pg_prepared_xacts p JOIN poolferry.hosts h ON h.role = p.owner
+WHERE p.database = current_database() ORDER BY h.name, p.prepared
+"""
+
+
+def end_prepared_transactions(centre: CentreSession) -> tuple[FleetFinding, ...]:
+    """Roll back what hosts prepared, and return of which hosts: it keeps its locks without a session that could be ended.
+
+    Who may not, as no superuser, says so. PostgreSQL as installed lets nobody prepare anything.
+    """
+    from psycopg import errors, sql
+
+    ended: dict[str, list[bool]] = {}
+    for row in centre.rows(_PREPARED):
+        with centre.within():
+            try:
+                centre.connection.execute(sql.SQL("ROLLBACK PREPARED {}").format(sql.Literal(row["gid"])))
+                ended.setdefault(row["host"], []).append(True)
+            except errors.InsufficientPrivilege:
+                ended.setdefault(row["host"], []).append(False)
+    return tuple(
+        FleetFinding(
+            about=f"prepared transactions of {host}", kind="session", bad=True,
+            why=f"{show_count(len(each), 'transaction')} of it kept locks without a session; "
+            f"{'rolled back now' if all(each) else 'only a superuser can roll that back'}: no poolferry does that",
+            hint=f"see what runs on that host; if it was taken over: `poolferry fleet invite {quoted(host)} --again` ends its password",
+        )
+        for host, each in ended.items()
+    )  # fmt: skip
+
+
 def find_held_permits(centre: CentreSession) -> tuple[FleetFinding, ...]:
     """Return the hosts that held the locks of permits and were cut, and permits that are held for a day while others wait."""
     cut = tuple(
@@ -139,11 +172,46 @@ def _long_permit(row: Row) -> FleetFinding:
     )  # fmt: skip
 
 
+_CLOCK = """
+SELECT count(*) AS hosts, coalesce(abs(percentile_cont(0.5) WITHIN GROUP (ORDER BY ahead)), 0) AS middle,
+    count(*) FILTER (WHERE ahead > %(error)s) AS ahead, count(*) FILTER (WHERE ahead < -%(error)s) AS behind,
+    count(*) FILTER (WHERE ahead > 86400) AS far_ahead
+FROM (SELECT extract(epoch FROM b.seen_at - b.host_at)::float8 AS ahead FROM poolferry.beats b JOIN poolferry.hosts h ON h.id = b.host
+    WHERE h.joined_at IS NOT NULL AND h.left_at IS NULL AND b.seen_at BETWEEN now() - interval '8 days' AND now() + interval '1 minute') AS heard
+"""
+
+
+def find_wrong_clock(centre: CentreSession) -> tuple[FleetFinding, ...]:
+    """Return the centre's own clock where most of at least three hosts that were heard lately say another time, or any one says a day less."""
+    found = centre.first(_CLOCK, {"error": CLOCK_ERROR.total_seconds()}) or {}
+    hosts, most, keeps = found["hosts"], max(found["ahead"], found["behind"]), _is_far_ahead(found)
+    if not keeps and (hosts < 3 or 2 * most <= hosts):
+        return ()
+    way, kept = "ahead" if found["ahead"] == most else "behind", ", so no old row is removed" if keeps else ""
+    return (
+        FleetFinding(
+            about="the centre's clock", kind="clock", bad=True,
+            why=f"{most} of {show_count(hosts, 'host')} heard lately say that it is {show_duration(found['middle'])} {way}{kept}",
+            hint="on the machine of the centre: `timedatectl` shows its time, and whether a server sets it",
+        ),
+    )  # fmt: skip
+
+
+def _is_far_ahead(found: Row) -> bool:
+    """Return True when most hosts say that the centre's clock is ahead by more than a day."""
+    return bool(2 * found["far_ahead"] > found["hosts"])
+
+
 def remove_old_rows(centre: CentreSession, keep: timedelta) -> int:
     """Remove runs with their steps and visits, and orders, that are older than `keep`, a bounded number; return how many.
 
     Points, verdicts, restore tests, problems and disks stay: they say what there is. Rows that a host holds locked are left for the next time.
+    Nothing goes while hosts say that the centre's clock is ahead by more than a day, or none was heard for a week: for a clock that is
+    years ahead all is old, and no host tells it again.
     """
+    clock = centre.first(_CLOCK, {"error": CLOCK_ERROR.total_seconds()}) or {}
+    if not clock["hosts"] or _is_far_ahead(clock):
+        return 0
     values = {"keep": keep, "most": _BATCH}
     return sum(centre.change(statement, values, seconds=_LONG_S) for statement in _OLD)
 

@@ -12,14 +12,15 @@ from typing import Any
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import CentreUnreachable
 from orchestrator.domain.fleet_watch import FleetFinding
-from orchestrator.fleet.connection import CentreSession
+from orchestrator.fleet.connection import CentreSession, Row
 
 EVERY_S = 1.0
 ROOMY = 25_600  # locks: so many are not taken within a look or two
 _RESERVE = 0x706F6F6C  # "pool", of the locks in reserve
 _SIZE = (
     "SELECT current_setting('max_locks_per_transaction')::integer AS each,"
-    " current_setting('max_connections')::integer + current_setting('max_prepared_transactions')::integer AS sessions"
+    " current_setting('max_connections')::integer + current_setting('max_prepared_transactions')::integer AS sessions,"
+    " current_setting('max_prepared_transactions')::integer AS prepared"
 )
 _MOST = (
     "SELECT current_setting('max_locks_per_transaction')::integer"
@@ -86,11 +87,22 @@ class LockGuard:
         self._centre.rows("SELECT pg_try_advisory_lock(%s, n) FROM generate_series(1, 100) AS n", (_RESERVE,))
 
 
-def advise_more_locks(centre: CentreSession) -> str:
-    """Return the line that gives the table of locks room for what the guard needs to come in time; empty: it has that."""
-    row = centre.first(_SIZE)
-    if row is None or row["each"] * row["sessions"] >= ROOMY:
-        return ""
+def advise_server(centre: CentreSession) -> tuple[str, ...]:
+    """Return what would be better in PostgreSQL's own settings, each with its line: room in the table of locks, no prepared transactions."""
+    row = centre.first(_SIZE) or {"each": ROOMY, "sessions": 1, "prepared": 0}
+    found = []
+    if row["each"] * row["sessions"] < ROOMY:
+        found.append(_more_locks(row))
+    if row["prepared"]:
+        found.append(
+            "PostgreSQL lets hosts prepare transactions, which keep their locks without a session, so that for minutes no host is lent a permit; "
+            "nothing of ours needs that: `ALTER SYSTEM SET max_prepared_transactions = 0` in psql, then restart PostgreSQL"
+        )
+    return tuple(found)
+
+
+def _more_locks(row: Row) -> str:
+    """Return the line that gives the table of locks room for what the guard needs to come in time."""
     wanted = -(-ROOMY // row["sessions"])
     return (
         f"PostgreSQL's table of locks has room for {row['each'] * row['sessions']:,}, which a host that was taken over fills within seconds; more give "

@@ -23,6 +23,9 @@ from orchestrator.domain.units import Bytes
 from orchestrator.fleet.connection import CentreSession, Row
 
 _BAD = "('late', 'failing', 'incomplete', 'no-file')"
+_STATES = (
+    "('new', 'up', 'late', 'failing', 'incomplete', 'no-file', 'waiting', 'paused')"  # of jobs; a host may say anything
+)
 # Why not one materialized list of all hosts: each question needs few of its columns, or few of its rows. Why the time stands in each
 # statement and is no column: so the planner knows how few jobs are late.
 _NOW = "coalesce(%(now)s::timestamptz, now())"
@@ -39,14 +42,20 @@ GROUP BY 1 ORDER BY 1
 _LATE = f"jobs.late_at < {_NOW}"
 # Jobs that their host calls bad, and those that became late since: both are found by an index, however many are well.
 _BAD_ONES = f"""
-    SELECT jobs.*, CASE WHEN {_LATE} THEN 'late' ELSE state END AS judged FROM poolferry.jobs WHERE declared AND state IN {_BAD}
-    UNION ALL SELECT jobs.*, 'late' FROM poolferry.jobs
+    SELECT host, job, copied_at, state, CASE WHEN {_LATE} THEN 'late' ELSE state END AS judged FROM poolferry.jobs WHERE declared AND state IN {_BAD}
+    UNION ALL SELECT host, job, copied_at, state, 'late' FROM poolferry.jobs
         WHERE declared AND state NOT IN ('late', 'failing', 'incomplete', 'paused') AND {_LATE}
 """  # noqa: S608 - our own words
+# The worst of each host before the second of any: one host with many cannot hide those of the others.
 _BAD_JOBS = f"""
-SELECT name AS host, {_STATE} AS host_state, job, judged AS state, why, hint, late_after_s, copied_at, last_outcome, last_ended_at
-FROM ({_BAD_ONES}) AS bad JOIN poolferry.hosts ON hosts.id = bad.host LEFT JOIN poolferry.beats ON beats.host = hosts.id
-WHERE {_OURS} ORDER BY copied_at NULLS FIRST, name, job LIMIT %(limit)s
+WITH chosen AS (
+    SELECT host, job, judged, row_number() OVER (PARTITION BY host ORDER BY bad.copied_at NULLS FIRST, job) AS nth, bad.copied_at
+    FROM ({_BAD_ONES}) AS bad JOIN poolferry.hosts ON hosts.id = bad.host WHERE {_OURS}
+    ORDER BY nth, bad.copied_at NULLS FIRST, host LIMIT %(limit)s
+)
+SELECT name AS host, {_STATE} AS host_state, job, judged AS state, why, hint, late_after_s, jobs.copied_at, last_outcome, last_ended_at
+FROM chosen JOIN poolferry.jobs USING (host, job) JOIN poolferry.hosts ON hosts.id = host LEFT JOIN poolferry.beats ON beats.host = hosts.id
+ORDER BY jobs.copied_at NULLS FIRST, name, job
 """  # noqa: S608 - our own words
 _JOB_COUNTS = f"""
 WITH late AS MATERIALIZED (
@@ -54,8 +63,9 @@ WITH late AS MATERIALIZED (
     WHERE judged <> state AND {_OURS} GROUP BY state
 )
 SELECT state, sum(number)::bigint AS number FROM (
-    SELECT state, number FROM poolferry.job_counts JOIN poolferry.hosts ON hosts.id = job_counts.host WHERE {_OURS}
-    UNION ALL SELECT state, -number FROM late
+    SELECT CASE WHEN state IN {_STATES} THEN state ELSE 'unknown' END AS state, number
+        FROM poolferry.job_counts JOIN poolferry.hosts ON hosts.id = job_counts.host WHERE {_OURS}
+    UNION ALL SELECT CASE WHEN state IN {_STATES} THEN state ELSE 'unknown' END, -number FROM late
     UNION ALL SELECT 'late', number FROM late
 ) AS counted GROUP BY state HAVING sum(number) > 0 ORDER BY state
 """  # noqa: S608 - our own words
@@ -90,15 +100,26 @@ FROM poolferry.jobs JOIN poolferry.hosts ON hosts.id = jobs.host LEFT JOIN poolf
         ORDER BY incarnation DESC, id DESC LIMIT 1
     ) AS look ON true
 WHERE declared AND jobs.engine = 'pool' AND {_OURS} AND (%(host)s::text IS NULL OR hosts.name = %(host)s)
-ORDER BY jobs.state IN {_BAD} OR (jobs.state <> 'paused' AND {_LATE} IS TRUE) DESC, hosts.name, jobs.source, jobs.job LIMIT %(limit)s
+ORDER BY jobs.state IN {_BAD} OR (jobs.state <> 'paused' AND {_LATE} IS TRUE) DESC,
+    row_number() OVER (PARTITION BY jobs.host, jobs.state IN {_BAD} OR (jobs.state <> 'paused' AND {_LATE} IS TRUE) ORDER BY jobs.source, jobs.job) > 5,
+    hosts.name, jobs.source, jobs.job LIMIT %(limit)s
 """  # noqa: S608 - our own words
-_RUNS = """
-SELECT hosts.name AS host, runs.id, runs.incarnation, runs.job, runs.type, runs.outcome, begun_at, ended_at, moved_bytes, why, arrived_at
-FROM poolferry.runs JOIN poolferry.hosts ON hosts.id = runs.host
-WHERE NOT removed AND (%(host)s::text IS NULL OR hosts.name = %(host)s) AND (%(job)s::text IS NULL OR runs.job = %(job)s)
+_FIT = """
+    NOT removed AND (%(host)s::text IS NULL OR hosts.name = %(host)s) AND (%(job)s::text IS NULL OR runs.job = %(job)s)
     AND (%(outcome)s::text IS NULL OR runs.outcome = %(outcome)s)
-ORDER BY begun_at DESC LIMIT %(limit)s
 """
+_RUN_ROW = """
+    SELECT hosts.name AS host, runs.id, runs.incarnation, runs.job, runs.type, runs.outcome, begun_at, ended_at, moved_bytes, why, arrived_at
+    FROM poolferry.runs JOIN poolferry.hosts ON hosts.id = runs.host
+"""
+# A run of a host whose clock is ahead stands where it came: by its own time it would hide those of all other hosts until then.
+_RUNS = f"""
+SELECT * FROM (
+    ({_RUN_ROW} WHERE {_FIT} AND begun_at <= now() + interval '5 minutes' ORDER BY begun_at DESC LIMIT %(limit)s)
+    UNION ALL
+    ({_RUN_ROW} WHERE {_FIT} AND begun_at > now() + interval '5 minutes' ORDER BY begun_at LIMIT %(limit)s)
+) AS found ORDER BY least(begun_at, arrived_at) DESC LIMIT %(limit)s
+"""  # noqa: S608 - our own words
 _RECORDS = """
 SELECT hosts.name AS host, key, incarnation, body, arrived_at
 FROM poolferry.records JOIN poolferry.hosts ON hosts.id = records.host

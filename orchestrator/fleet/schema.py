@@ -140,7 +140,7 @@ def bound_role(centre: CentreSession, role: str) -> None:
 
 _BOUNDS = {"temp_file_limit": "64MB", "log_min_messages": "fatal", "log_min_error_statement": "fatal"}
 # What every role may do in a fresh database is taken from them: no table for a while, no large object that fills the disk, no
-# locks that use up the memory for those of all sessions, no messages into the log that is kept, no programs.
+# locks that use up the memory for those of all sessions, no messages into the log that is kept, no snapshots, each of which is a file, no programs.
 _LEAST_RIGHTS = f"""
 DO $$ BEGIN
     EXECUTE format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database());
@@ -152,7 +152,7 @@ DO $$ DECLARE each regprocedure; BEGIN
     REVOKE ALL ON SCHEMA public FROM PUBLIC;
     GRANT pg_signal_backend, pg_read_all_stats TO {OWNER};
     FOR each IN SELECT oid FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace
-        AND proname ~ '^(lo_|lowrite$|loread$|pg_(try_)?advisory_|pg_notify$|pg_logical_emit_message$)' LOOP
+        AND proname ~ '^(lo_|lowrite$|loread$|pg_(try_)?advisory_|pg_notify$|pg_logical_emit_message$|pg_export_snapshot$)' LOOP
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', each);
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO {OWNER}', each);
     END LOOP;

@@ -77,11 +77,23 @@ def told(name: str, *, copied: datetime | None, late_after: float | None = 7200,
     )  # fmt: skip
 
 
+class BeatingHost:
+    """A host that has joined and gives signs of life; `beat` as often as wanted."""
+
+    def __init__(self, centre: Centre, name: str) -> None:
+        self.centre = centre
+        self.identity = centre.join(name)
+
+    def beat(self, *jobs: JobBeat, clock: timedelta = timedelta(0), mistakes: int = 0) -> None:
+        """A sign of life of a host whose clock is ahead by so much."""
+        with self.centre.session(self.identity) as session:
+            row = session.first("SELECT poolferry.this_host() AS host")
+            assert row is not None
+            now = datetime.now(UTC) + clock
+            heard = HostBeat(host_at=now, every_s=300, version="1", waiting=0, mistakes=mistakes, jobs=jobs)
+            store_beat(session, row["host"], heard)
+
+
 def beat(centre: Centre, name: str, *jobs: JobBeat, clock: timedelta = timedelta(0), mistakes: int = 0) -> None:
-    """A sign of life of a host whose clock is ahead by so much."""
-    with centre.session(centre.join(name)) as session:
-        row = session.first("SELECT poolferry.this_host() AS host")
-        assert row is not None
-        now = datetime.now(UTC) + clock
-        heard = HostBeat(host_at=now, every_s=300, version="1", waiting=0, mistakes=mistakes, jobs=jobs)
-        store_beat(session, row["host"], heard)
+    """A sign of life of a new host whose clock is ahead by so much."""
+    BeatingHost(centre, name).beat(*jobs, clock=clock, mistakes=mistakes)

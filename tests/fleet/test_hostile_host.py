@@ -59,7 +59,7 @@ FORBIDDEN = (
     "ALTER ROLE poolferry_host NOLOGIN", "COPY (SELECT 1) TO '/tmp/x'", "COPY poolferry.runs FROM PROGRAM 'id'",
     "SELECT pg_read_file('/etc/passwd')", "SELECT lo_create(0)", "SELECT lo_from_bytea(0, 'x')", "SELECT pg_reload_conf()",
     "SELECT pg_sleep(0) FROM pg_authid", "SELECT * FROM pg_shadow", "SELECT poolferry.stamp_beat()",
-    "BEGIN; LOCK TABLE poolferry.runs IN ROW EXCLUSIVE MODE",
+    "BEGIN; LOCK TABLE poolferry.runs IN ROW EXCLUSIVE MODE", "BEGIN; PREPARE TRANSACTION 'x'", "SELECT pg_export_snapshot()",
     "CREATE OR REPLACE FUNCTION poolferry.this_host() RETURNS integer LANGUAGE sql AS 'SELECT 2'",
     "CREATE RULE x AS ON SELECT TO poolferry.hosts DO INSTEAD SELECT 1", "COMMENT ON TABLE poolferry.runs IS 'x'",
     "ALTER SYSTEM SET port = 1", "ALTER DATABASE postgres SET search_path = 'x'",
@@ -346,7 +346,7 @@ def test_locks_that_it_holds_hold_up_nobody(
     centre: Centre, sessions: tuple[CentreSession, CentreSession, int, int]
 ) -> None:
     """Seen: in a transaction that it never ended it had the locks of a limit, and nobody was lent a permit of that any more."""
-    mine, other, me, _ = sessions
+    mine, other, me, them = sessions
     with centre.administrator() as session:
         declare_limit(session, DeclaredLimit(name="wan", slots=9))
         session.change("ALTER TABLE poolferry.runs DISABLE TRIGGER USER")
@@ -354,6 +354,7 @@ def test_locks_that_it_holds_hold_up_nobody(
             "UPDATE poolferry.runs SET begun_at = now() - interval '3 years', arrived_at = now() - interval '3 years'"
         )
         session.change("ALTER TABLE poolferry.runs ENABLE TRIGGER USER")
+        other.change(_BEAT.format(at="now()", every="300"), (them,))
         mine.change("SET idle_in_transaction_session_timeout = 0")
         mine.change("BEGIN")
         mine.change("UPDATE poolferry.runs SET seq = 2 WHERE host = %s", (me,))

@@ -3,9 +3,10 @@
 Notes are one file for each step, in the job's folder for notes.
 """
 
+import contextlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -367,8 +368,19 @@ def is_earlier_note(path: str) -> bool:
     return os.path.basename(path).startswith(_EARLIER)
 
 
+def order_notes(paths: Iterable[str], stage: int) -> None:
+    """Put notes of steps that have ended in their order, by the number of the stage as their time. Why: a clock may be set back meanwhile."""
+    for path in paths:
+        if os.path.basename(path).startswith(_NOTE):
+            with contextlib.suppress(FileNotFoundError):  # a program that never began wrote none
+                os.utime(path, (stage, stage))
+
+
 def notes_in_order(folder: str) -> tuple[str, ...]:
-    """Return the paths of all notes, this run's and those of interrupted ones before it, in the order of writing."""
+    """Return the paths of all notes, this run's and those of interrupted ones before it, in the order of writing.
+
+    The times of those whose steps have ended are numbers of stages; those of the others, which began later, are of this century.
+    """
     names = [name for name in os.listdir(folder) if name.startswith((_EARLIER, _NOTE))]
     names.sort(key=lambda name: (name.partition(_NOTE)[0] or _NOTE, os.path.getmtime(f"{folder}/{name}")))
     return tuple(f"{folder}/{name}" for name in names)

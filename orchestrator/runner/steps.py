@@ -53,7 +53,7 @@ from orchestrator.process.link_wall import Side
 from orchestrator.process.stop import StopRequest
 from orchestrator.runner.problems import warnings_of
 from orchestrator.runner.publish_point import PointPublisher
-from orchestrator.runner.run_recorder import RunRecorder
+from orchestrator.runner.run_recorder import RunRecorder, order_notes
 from orchestrator.runner.step_scheduler import StepScheduler
 
 # Errors that the next worker would only meet again.
@@ -138,6 +138,7 @@ class StepExecutor:
         self._progress: _StageProgress | None = None
         self._publisher = PointPublisher(explain or journal.tools.engine.explain)
         self._goes_on = False  # another stage follows
+        self._stage = 0  # its number
         self._together: StopRequest | None = None  # ends all steps of a stage
         self._late: _StepEnd | None = None  # ended well, and recorded with the beginning of the next step
 
@@ -206,6 +207,7 @@ class StepExecutor:
         """Run the steps of one stage, then their checks; return the errors of those that failed."""
         if not stage:
             return []
+        self._stage += 1
         progress = self._progress or _StageProgress(self.journal, stage)
         ended: list[_StepEnd] = []
 
@@ -252,6 +254,7 @@ class StepExecutor:
         row = self.journal.step_begun(step)
         for path, content in step.needs:
             _write(path, content)
+        order_notes((path for path, _ in step.needs), self._stage)
         return row
 
     def _remember(self, step: Step, error: OrchestratorError | None) -> None:
@@ -385,6 +388,8 @@ class StepExecutor:
             end.error = local_file_error(error, step)
         if end.error is not None and self._together is not None:
             self._together.request("what was read beside it failed")
+        if isinstance(step.work, Pipeline) and step.work.keeps:
+            order_notes((step.work.keeps,), self._stage)
         end.took = self.journal.tools.monotonic() - end.began
         return end
 

@@ -13,6 +13,7 @@ import contextlib
 import os
 import stat
 import sys
+from time import clock_gettime_ns
 from zlib import crc32
 
 from orchestrator.trees.plain_files import (
@@ -36,6 +37,7 @@ _HOLE = bytes(4096)  # rsync may make a hole of them
 _SECOND = 10**9
 _TICK = _SECOND // 10  # several of the clock by which a filesystem tells times
 _COARSE = 3 * _SECOND  # and of one that keeps whole seconds, or two of them
+FILE_CLOCK = 5  # CLOCK_REALTIME_COARSE, by which filesystems tell times. Source: linux/time.h
 _READ = READ | os.O_NOATIME
 _Waiting = tuple[int, int, str]  # descriptor, time, report
 
@@ -85,7 +87,7 @@ class SourceFileWriter(PlainFileWriter):
         """Write the files of a folder; return the names of its folders. Raises: TargetTakesNothing · FewArePlain · OSError."""
         if os.fstat(old).st_dev != self._device:
             return []
-        self._now = _kernel_time()
+        self._now = clock_gettime_ns(FILE_CLOCK)
         self._coarse = self._now - _COARSE
         self._ours = crc32(os.fsencode(above)) % self._of == self._which
         return super().write_files(old, new, above)
@@ -167,15 +169,6 @@ def _escaped(path: str) -> str:
     """Return a path as rsync writes it."""
     name = os.fsencode(path).replace(b"\\#", b"\\#134#")
     return os.fsdecode(b"".join(b"\\#%03o" % byte if byte < 32 or byte == 127 else bytes((byte,)) for byte in name))
-
-
-def _kernel_time() -> int:
-    """Return the time by the clock that filesystems use, in nanoseconds."""
-    file = os.memfd_create("now", os.MFD_CLOEXEC)
-    try:
-        return os.fstat(file).st_ctime_ns
-    finally:
-        os.close(file)
 
 
 def main(words: list[str]) -> None:

@@ -13,6 +13,7 @@ from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.history.store import History, open_history
 from orchestrator.process.executor import Writer
 from orchestrator.runner.execute import _weighed
+from orchestrator.runner.run_recorder import close_notes, notes_in_order
 from orchestrator.runner.steps import StepExecutor
 from tests.runner.journals import journal, small
 
@@ -68,6 +69,21 @@ def test_a_size_that_nobody_knows_leaves_the_whole_unknown(history: History, tmp
 def test_a_single_copy_is_counted_by_itself(history: History, tmp_path: Path) -> None:
     moved = carried_out(history, tmp_path, (small(),), (sending(30_000, expected=40_000),))
     assert {(event.expected, event.whole) for event in moved} == {(40_000, False)}
+
+
+def test_a_later_note_counts_though_the_clock_was_set_back(history: History, tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    executor = StepExecutor(journal(history, tmp_path), Writer(), str(notes))
+    names = ["moved-ahead-1", "moved-on-0", "moved-0"]
+    for name, year in zip(names, (2100, 2090, 2080), strict=True):
+        command = Command(argv=("touch", "-d", f"{year}-01-01", f"{notes}/{name}"), effect=Effect.WRITES)
+        copying = replace(small(), work=Pipeline(stages=(command,), keeps=f"{notes}/{name}"))
+        executor.do((replace(small(), needs=((f"{notes}/{name}", b""),)) if "-on-" in name else copying,))
+    (notes / "moved-again").touch()  # of a program that has not ended
+    close_notes(str(notes))
+    found = [Path(path).name.removeprefix("earlier-000001-") for path in notes_in_order(str(notes))]
+    assert found == [*names, "moved-again"]
 
 
 @pytest.mark.parametrize(

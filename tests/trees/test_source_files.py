@@ -84,7 +84,7 @@ def test_a_file_that_changed_just_before_is_left(trees: tuple[Path, Path], monke
         (changed + 2_900_000_000, True, False),
         (changed + 3_100_000_000, True, True),
     ):
-        monkeypatch.setattr(source_files, "_kernel_time", lambda now=now: now)
+        monkeypatch.setattr(source_files, "clock_gettime_ns", lambda _, now=now: now)
         # A time of change that is a whole number of such seconds.
         monkeypatch.setattr(source_files, "_SECOND", changed if coarse else 10**9)
         write(old, new, ".")

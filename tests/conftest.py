@@ -73,6 +73,7 @@ SLOW = (
     "daemon/test_control_socket",
     "daemon/test_metrics_server",
     "engines/rsync/test_copy_ahead",
+    "engines/rsync/test_large_ahead",
     "engines/rsync/test_linked_copy",
     "engines/rsync/test_tree_splitter",
     "app/test_signals",

@@ -9,7 +9,8 @@ from orchestrator.domain.plan import FileCloning, TreeLinking
 from orchestrator.domain.units import show_count
 from orchestrator.runner.run_recorder import RunRecorder
 from orchestrator.trees.beneath import Folder, Untrusted
-from orchestrator.trees.file_clone import ClonesRefused, clone_file
+from orchestrator.trees.file_clone import clone_file
+from orchestrator.trees.large_copies import ClonesRefused
 from orchestrator.trees.linked_tree import LinkedTree, find_names_of
 
 _LONGEST_COUNT = 16  # digits

@@ -1,19 +1,10 @@
 """A file that shares the blocks of another one until one of the two is written, made with descriptors alone."""
 
 import contextlib
-import errno
-import fcntl
 import os
 
 from orchestrator.trees.beneath import Folder, Untrusted
-
-_FICLONE = 0x40049409  # Source: linux/fs.h, _IOW(0x94, 9, int)
-_NEVER = (errno.EOPNOTSUPP, errno.EXDEV, errno.ENOTTY, errno.ENOSYS)
-_NOT_THIS = (errno.EINVAL, errno.EPERM, errno.ETXTBSY)  # such as a file without checksums on btrfs, or one to swap to
-
-
-class ClonesRefused(OSError):
-    """The filesystem makes no clones, or none between these two trees."""
+from orchestrator.trees.large_copies import share_blocks
 
 
 def clone_file(old: Folder, new: Folder, path: bytes, *, partial: str) -> bool:
@@ -38,15 +29,11 @@ def clone_file(old: Folder, new: Folder, path: bytes, *, partial: str) -> bool:
 
 def _clone(file: int, room: Folder, name: bytes) -> bool:
     made = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=room.fd)
+    shared = False
     try:
-        fcntl.ioctl(made, _FICLONE, file)
-    except OSError as error:
-        os.unlink(name, dir_fd=room.fd)
-        if error.errno in _NEVER:
-            raise ClonesRefused(error.errno, error.strerror) from error
-        if error.errno not in _NOT_THIS:
-            raise
-        return False
+        shared = share_blocks(file, made)
+        return shared
     finally:
         os.close(made)
-    return True
+        if not shared:
+            os.unlink(name, dir_fd=room.fd)

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 LARGEST = 64 << 10  # bytes; no hole that counts is smaller, and in larger files rsync's work for each byte weighs more
-_DEEPEST = 100  # folders on a way that stay open, two descriptors each: a process has 1024
+DEEPEST = 100  # folders on a way that stay open, two descriptors each: a process has 1024
 _TOLD = 512  # entries between two reports
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # What another file would only meet again.
-_ALL_ALIKE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EPERM, errno.ENOTSUP)
+ALL_ALIKE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EPERM, errno.ENOTSUP)
 
 
 class TargetTakesNothing(Exception):
@@ -50,11 +50,11 @@ class PlainFileWriter:
         `above`: the path of those folders in the tree, with "/" at its end.
         """
         name, _, rest = path.partition("/")
-        if name in self._reserved or above.count("/") > _DEEPEST:
+        if name in self._reserved or above.count("/") > DEEPEST:
             return
         with contextlib.suppress(OSError):  # such as what is no folder there
             if rest or stat.S_ISDIR(os.stat(name, dir_fd=old, follow_symlinks=False).st_mode):
-                with _pair(name, old, new) as pair:
+                with enter_both(name, old, new) as pair:
                     inside = f"{above}{name}/"
                     for inner in (rest,) if rest else self.write_files(*pair, inside):
                         self.write(inner, *pair, inside)
@@ -124,7 +124,7 @@ def make_file(name: str, new: int, found: os.stat_result, content: bytes) -> int
     except OSError as error:
         os.close(made)
         os.unlink(name, dir_fd=new)
-        if error.errno in _ALL_ALIKE:
+        if error.errno in ALL_ALIKE:
             raise TargetTakesNothing from error
         raise
     return made
@@ -139,7 +139,7 @@ def give_time(made: int, found: os.stat_result) -> None:
 
 
 @contextlib.contextmanager
-def _pair(name: str, old: int, new: int) -> "Iterator[tuple[int, int]]":
+def enter_both(name: str, old: int, new: int) -> "Iterator[tuple[int, int]]":
     """Open a folder and its counterpart, which is made where it lacks. Raises: OSError."""
     inner = os.open(name, FOLDER, dir_fd=old)
     try:

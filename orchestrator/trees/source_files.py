@@ -108,10 +108,7 @@ class SourceFileWriter(PlainFileWriter):
             return
         self._left -= 1
         self.bytes += len(content)
-        path = self.above + name
-        if not path.isprintable() or "\\#" in path:
-            path = _escaped(path)
-        line = f"pf:>f+++++++++|{len(content)}|0|{self._digest(content)}|{path}\n"
+        line = digest_line(self.above + name, len(content), self._digest(content))
         self._waiting.append((made, found.st_mtime_ns, line))
         if len(self._waiting) >= _TOGETHER:
             self._end()
@@ -126,7 +123,7 @@ class SourceFileWriter(PlainFileWriter):
             if (
                 not plain
                 or found.st_dev != self._device
-                or (changed > self._coarse and self._is_young(changed))
+                or (changed > self._coarse and is_young(changed, self._now))
                 or os.listxattr(file)
             ):
                 return found, None
@@ -140,10 +137,6 @@ class SourceFileWriter(PlainFileWriter):
             return found, None if not same or _HOLE in content else content
         finally:
             os.close(file)
-
-    def _is_young(self, changed: int) -> bool:
-        """Return whether a file changed so short a time ago that one more change might leave its times as they are."""
-        return changed > self._now - _TICK or changed % _SECOND == 0
 
     def _end(self) -> None:
         """Report the files that wait, and then give them their times: what the copy takes for whole is reported.
@@ -165,6 +158,17 @@ class SourceFileWriter(PlainFileWriter):
                 os.close(made)
 
 
+def is_young(changed: int, now: int) -> bool:
+    """Return whether a file changed so short a time ago that one more change might leave its times as they are."""
+    return changed > now - _TICK or (changed > now - _COARSE and changed % _SECOND == 0)
+
+
+def digest_line(path: str, size: int, digest: str) -> str:
+    """Return the line of a copied file, as rsync writes it."""
+    shown = path if path.isprintable() and "\\#" not in path else _escaped(path)
+    return f"pf:>f+++++++++|{size}|0|{digest}|{shown}\n"
+
+
 def _escaped(path: str) -> str:
     """Return a path as rsync writes it."""
     name = os.fsencode(path).replace(b"\\#", b"\\#134#")
@@ -181,13 +185,14 @@ def main(words: list[str]) -> None:
         return
     with (
         contextlib.suppress(TargetTakesNothing, FewArePlain, OSError),
-        SourceFileWriter(reserved, _report, os.fstat(old).st_dev, (int(which), int(many))) as writer,
+        SourceFileWriter(reserved, report, os.fstat(old).st_dev, (int(which), int(many))) as writer,
     ):
         for path in paths:
             writer.write(path if path == "." else f"{path}/.", old, new)
 
 
-def _report(lines: bytes) -> None:
+def report(lines: bytes) -> None:
+    """Write lines to the output at once."""
     sys.stdout.buffer.write(lines)
     sys.stdout.buffer.flush()
 

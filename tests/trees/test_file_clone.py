@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.trees.beneath import Folder
-from orchestrator.trees.file_clone import ClonesRefused, clone_file
+from orchestrator.trees.file_clone import clone_file
+from orchestrator.trees.large_copies import ClonesRefused
 
 
 def test_what_cannot_be_cloned_leaves_nothing_behind() -> None:

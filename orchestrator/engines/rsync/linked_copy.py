@@ -144,16 +144,42 @@ def copy_by_name(
     """
     shown = base.name if base else ""
     names = f"{request.notes}/differing"
-    clones = _copy_clones(job, world, work, base, differing, names, request) if base and world.clones else ()
+    before = _copy_clones(job, world, work, base, differing, names, request) if base and world.clones else ()
+    paths, moving = differing.present, world.changes.moving if world.changes else None
+    if world.ahead_of_large and not world.clones:
+        before, paths = _copy_large(job, world, work, paths, request)
+        moving = None if moving is None else max(0, moving - sum(size for _, size in world.large))
     copy = copy_over(
         commands.copy_command(job, work, world, base=base, linked=True, names=names),
         action=f"copy {job.tree}",
         why=f"what differs from point {shown}; the rest is linked to it",
         keeps=f"{request.notes}/moved-0",
-        expected=None if world.changes is None or world.changes.moving is None else Bytes(world.changes.moving),
-        needs=((names, _listed(differing.present)),),
+        expected=None if moving is None else Bytes(moving),
+        needs=((names, _listed(paths)),),
     )
-    return (*clones, *((copy,) if differing.present else ()), _times_by_name(job, world, work, differing, request))
+    return (*before, *((copy,) if paths else ()), _times_by_name(job, world, work, differing, request))
+
+
+def _copy_large(
+    job: Job, world: RsyncSurvey, work: Location, present: tuple[bytes, ...], request: RunRequest
+) -> tuple[tuple[Stage, ...], tuple[bytes, ...]]:
+    """Return the stages that write large files and then let rsync see to them, and the paths that are left.
+
+    Why a copy of their own: that of all else passes over what is there.
+    """
+    from orchestrator.engines.rsync.write_ahead import large_files_ahead
+
+    large = dict(world.large)
+    left, names = tuple(path for path in present if path not in large), f"{request.notes}/large"
+    copy = copy_over(
+        commands.copy_command(job, work, world, base=None, names=names),
+        action=f"copy large files of {job.tree}",
+        why="what is there as at the source gets the rest of its metadata; anything else is copied",
+        keeps=f"{request.notes}/moved-large",
+        expected=Bytes(sum(large.values())),
+        needs=((names, _listed(tuple(path for path in present if path in large))),),
+    )
+    return (large_files_ahead(job, world, request), copy), left
 
 
 def _copy_clones(
@@ -235,10 +261,10 @@ def _listed(paths: "dict[bytes, None] | tuple[bytes, ...]") -> bytes:
     return b"".join(b"./" + path + b"\0" for path in paths)
 
 
-def with_small_files_ahead(job: Job, copies: Stage, ahead: int, request: RunRequest) -> tuple[Stage, ...]:
-    """Return the stages of copies of all. `ahead`: so many programs write the small files before them; 0: rsync alone copies."""
-    if not ahead:
+def with_files_ahead(job: Job, world: RsyncSurvey, copies: Stage, request: RunRequest) -> tuple[Stage, ...]:
+    """Return the stages of first copies of all, and before them that of the programs that write small or large files; without one, rsync's."""
+    if not (world.ahead or world.ahead_of_large):
         return (copies,)
-    from orchestrator.engines.rsync.write_ahead import small_files_ahead  # few runs are first copies of many files
+    from orchestrator.engines.rsync.write_ahead import files_ahead  # few runs are first copies of many or large files
 
-    return small_files_ahead(job, copies, ahead, request)
+    return files_ahead(job, world, copies, request)

@@ -220,6 +220,9 @@ class RsyncSurvey:
     small: bool = False
     # Of a first copy within this machine: so many programs write its small files before it; of several copies each one.
     ahead: int = 0
+    # Large plain files that are copied whole, each with its bytes; so many programs write them before rsync, of a copy within this machine.
+    large: tuple[tuple[bytes, int], ...] = ()
+    ahead_of_large: int = 0
     mixed: str = ""  # how source and target of this machine overlap, though their paths do not; empty: they do not
 
     @property

@@ -191,6 +191,7 @@ class TreeSplitter:
         self._room = most
         self.files = 0
         self.largest = 0  # bytes of the largest file, where who adds them tells it
+        self.large: list[tuple[bytes, int]] = []  # the same of large plain files, with their bytes
         self.missed = (
             False  # entries that could not be listed; a folder that is shared out would lose them without a word
         )

@@ -287,7 +287,7 @@ def _copy_and_link(
     else:
         copies = _whole(job, world, work, base, request, linked=over)
     times = (linked_copy.folder_times(job, world, work, request),) if over else ()
-    copying = linked_copy.with_small_files_ahead(job, copies, 0 if cut or base else world.ahead, request)
+    copying = (copies,) if cut or base else linked_copy.with_files_ahead(job, world, copies, request)
     return (*cut, *crowded, *linked, *copying, *times, *again)
 
 

@@ -14,7 +14,8 @@ from orchestrator.domain.point import Changes
 from orchestrator.engines.contract.engine import BareScan, ListedEntry, RunRequest
 from orchestrator.engines.rsync import script_commands
 from orchestrator.engines.rsync.hole_limit import LONGEST_PATH, SMALLEST_HOLE, has_hole
-from orchestrator.engines.rsync.model import RESERVED
+from orchestrator.engines.rsync.large_files import MOST_LARGE
+from orchestrator.engines.rsync.model import LARGE_FILE, RESERVED
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import Reader
@@ -143,7 +144,11 @@ def survey_tree(
                 listed.add(path, kind, length, int(inode), int(links) if options.hard_links else 1)
                 if length > largest:
                     largest = length
-                holes = holes or (length >= SMALLEST_HOLE and kind == b"f" and has_hole(length, int(blocks)))
+                if length >= SMALLEST_HOLE and kind == b"f":
+                    hole = has_hole(length, int(blocks))
+                    holes = holes or hole
+                    if length >= LARGE_FILE and links == b"1" and not hole and len(listed.large) < MOST_LARGE:
+                        listed.large.append((path, length))
     except NOT_READ as error:
         raise unreadable("find", command, record, error) from error
     except PipelineFailed as failed:

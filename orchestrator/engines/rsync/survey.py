@@ -146,16 +146,17 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
     if seen.changes is not None and job.parts:
         apart = differing and replace(differing, paths=(*differing.paths, *others))
         seen = replace(seen, changes=replace(seen.changes, by_part=True, emptied=emptied), differing=apart)
+    seen = replace(seen, large=large.largest) if large and seen.points else seen
     return _with_ahead(job, _limited(job, seen, large, reader))
 
 
 def _with_ahead(job: Job, seen: RsyncSurvey) -> RsyncSurvey:
-    """Return the survey with how many programs write small files ahead of a first copy."""
-    if seen.points or not seen.source.directory or seen.changes is None:
+    """Return the survey with how many programs write small files ahead of a first copy, and large ones ahead of any."""
+    if (seen.points and not seen.large) or not seen.source.directory or seen.changes is None:
         return seen
-    from orchestrator.engines.rsync.write_ahead import count_ahead_of_copy
+    from orchestrator.engines.rsync.write_ahead import count_ahead_of_copy, count_ahead_of_large
 
-    return replace(seen, ahead=count_ahead_of_copy(job, seen))
+    return replace(seen, ahead=count_ahead_of_copy(job, seen), ahead_of_large=count_ahead_of_large(job, seen))
 
 
 def _of_a_first_copy(early: BareListing | None, target: TargetSurvey) -> BareListing | None:
@@ -214,6 +215,7 @@ def _with_listing(
         holes=holes,
         reserved=reserved or seen.reserved,
         bare=bare.digests if bare else None,
+        large=tuple(listed.large) if first else (),
         small=bool(bare) and listed.largest < WORTH_A_REMAINDER and job.pipe.rate_limit is None,
     )
     return _split(job, seen, listed, choose_side_by_side(job, listed.totals()[0]))

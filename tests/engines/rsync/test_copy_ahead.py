@@ -36,7 +36,7 @@ ODD = ("line\n\tend", "\\#012", "é", os.fsdecode(b"\xff|pf:"))
 class Copying:
     """The copying stages of a plan for trees that are there, run as they are."""
 
-    def __init__(self, folder: Path, *, lanes: bool) -> None:
+    def __init__(self, folder: Path, *, lanes: bool, ahead: int = 2, **more: Any) -> None:
         self.source, self.work, self.notes = folder / "source", folder / "target/.poolferry/work", folder / "notes"
         for made in (self.source, self.work, self.notes):
             made.mkdir(parents=True)
@@ -44,7 +44,7 @@ class Copying:
         self.work.chmod(0o700)
         asked = replace(ASKED, notes=str(self.notes))
         of = job(source=Location(path=str(self.source)), target=Location(path=str(folder / "target")))
-        seen = world(EMPTY, MANY, ahead=2, parallel_copies=LANES if lanes else None)
+        seen = world(EMPTY, MANY, ahead=ahead, parallel_copies=LANES if lanes else None, **more)
         made_plan = plan(of, seen, asked)
         assert isinstance(made_plan, Plan)
         self.ahead, self.copies = [stage for stage in made_plan.stages if stage[0].copies]

@@ -136,7 +136,7 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
         parts=parts if job.parts else (), others=others, reserved=reserved, differing=differing, gate=gate,
         noted=not target.work or _are_notes_there(request.notes),
         walled=_is_walled(job, target, differing, run, gate=gate),
-        look=how, mixed=find_overlap(job), refused=tuple(sorted(request.refused.items())),
+        look=how, mixed=find_overlap(job), refused=tuple(sorted(request.refused.items())), large=large.largest if large and newest else (),
     )  # fmt: skip
     if seen.mixed:
         return seen
@@ -146,7 +146,6 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
     if seen.changes is not None and job.parts:
         apart = differing and replace(differing, paths=(*differing.paths, *others))
         seen = replace(seen, changes=replace(seen.changes, by_part=True, emptied=emptied), differing=apart)
-    seen = replace(seen, large=large.largest) if large and seen.points else seen
     return _with_ahead(job, _limited(job, seen, large, reader))
 
 

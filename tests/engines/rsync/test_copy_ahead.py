@@ -1,9 +1,7 @@
 """Small files of a first copy, written before rsync: the very programs of the plan, with a source that changes between the two."""
 
 import os
-import subprocess
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,63 +11,15 @@ from xxhash import xxh3_128_hexdigest
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job, PipeOptions
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Pipeline, Plan, Step
 from orchestrator.domain.units import Bytes
 from orchestrator.engines.rsync.model import RsyncSurvey, SparseFile
-from orchestrator.engines.rsync.parallel import ParallelCopies, ParallelCopy
-from orchestrator.engines.rsync.parse import parse_moved, parse_stats
-from orchestrator.engines.rsync.plan import plan
+from orchestrator.engines.rsync.parse import parse_stats
 from orchestrator.engines.rsync.write_ahead import LEAST_AHEAD_OF_COPY, count_ahead_of_copy
-from tests.engines.rsync.builders import ASKED, EMPTY, FIRST, HOST, USED, job, mirror, world
+from tests.engines.rsync.ahead_copies import LANES, MANY, Copying
+from tests.engines.rsync.builders import EMPTY, HOST, USED, job, mirror, world
 from tests.whole.house import facts
 
-MANY = replace(FIRST, entries_now=LEAST_AHEAD_OF_COPY)
-LANES = ParallelCopies(
-    parallel_copies=(
-        ParallelCopy(paths=(b"a", b"left", b"loose", b"swapped"), size=Bytes(1), entries=9),
-        ParallelCopy(paths=(b"b", b"other", b"plain"), size=Bytes(1), entries=9),
-    )
-)
 ODD = ("line\n\tend", "\\#012", "é", os.fsdecode(b"\xff|pf:"))
-
-
-class Copying:
-    """The copying stages of a plan for trees that are there, run as they are."""
-
-    def __init__(self, folder: Path, *, lanes: bool, ahead: int = 2, **more: Any) -> None:
-        self.source, self.work, self.notes = folder / "source", folder / "target/.poolferry/work", folder / "notes"
-        for made in (self.source, self.work, self.notes):
-            made.mkdir(parents=True)
-        (folder / "target/.poolferry").chmod(0o700)
-        self.work.chmod(0o700)
-        asked = replace(ASKED, notes=str(self.notes))
-        of = job(source=Location(path=str(self.source)), target=Location(path=str(folder / "target")))
-        seen = world(EMPTY, MANY, ahead=ahead, parallel_copies=LANES if lanes else None, **more)
-        made_plan = plan(of, seen, asked)
-        assert isinstance(made_plan, Plan)
-        self.ahead, self.copies = [stage for stage in made_plan.stages if stage[0].copies]
-        assert all(step.ahead for step in self.ahead)
-        assert not any(step.ahead for step in self.copies)
-
-    def run(self, steps: Iterable[Step]) -> None:
-        """Run the programs of some steps, one after the other."""
-        for step in steps:
-            assert isinstance(step.work, Pipeline)
-            for path, content in step.needs:
-                Path(path).write_bytes(content)
-            (command,) = step.work.stages
-            with open(step.work.reads or os.devnull, "rb") as names, open(str(step.work.keeps), "ab") as told:
-                subprocess.run(
-                    command.argv, env={**os.environ, **dict(command.environment)}, stdin=names, stdout=told, check=True
-                )
-
-    def told(self, kind: str) -> dict[bytes, str]:
-        """Return the digests that notes name; the later note counts."""
-        found: dict[bytes, str] = {}
-        for note in sorted(self.notes.glob(kind), key=lambda each: each.stat().st_mtime_ns):
-            with open(note, "rb") as lines:
-                found.update(parse_moved(lines))
-        return found
 
 
 def fill(source: Path) -> None:

@@ -18,8 +18,8 @@ from orchestrator.engines.rsync.model import LARGE_FILE, DifferingPaths, RsyncSu
 from orchestrator.engines.rsync.parallel import ParallelCopies, ParallelCopy
 from orchestrator.engines.rsync.plan import plan
 from orchestrator.engines.rsync.write_ahead import LEAST_LARGE_AHEAD, count_ahead_of_large
+from tests.engines.rsync.ahead_copies import Copying
 from tests.engines.rsync.builders import ASKED, EMPTY, FIRST, HOST, USED, job, mirror, world
-from tests.engines.rsync.test_copy_ahead import Copying
 from tests.whole.house import facts
 
 LARGE = ((b"a", LEAST_LARGE_AHEAD // 2), (b"b", LEAST_LARGE_AHEAD // 4), (b"c", LEAST_LARGE_AHEAD // 4))
@@ -82,7 +82,7 @@ def test_programs_share_the_files_before_the_copies() -> None:
 
 
 def test_a_later_copy_leaves_them_to_an_rsync_of_their_own() -> None:
-    """That of all else passes over what is there."""
+    """The one of all else passes over what is there."""
     differing = DifferingPaths(paths=(b"a", b"b", b"c", b"gone", b"new"), joined=(), present=(b"a", b"b", b"c", b"new"))
     used = replace(USED, by_root=True)
     of, found = seen(target=used, changes=None, differing=differing, walled=True, ahead_of_large=1)

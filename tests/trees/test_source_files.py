@@ -153,6 +153,26 @@ def test_it_ends_where_few_files_are_plain(trees: tuple[Path, Path], monkeypatch
 
 
 @pytest.mark.root
+def test_what_nobody_may_change_there_stands_and_ends_it(trees: tuple[Path, Path]) -> None:
+    """In the way is a file, which is left, and then a folder, in which nothing can be written."""
+    old, new = trees
+    for name in ("in/file", "in/other", "in/deep/file"):
+        (old / name).write_bytes(b"new")
+    aged(old)
+    (new / "in/deep").mkdir(parents=True)
+    (new / "in/file").write_bytes(b"stands")
+    places = [str(new / "in/file"), str(new / "in/deep")]
+    subprocess.run(["chattr", "+i", *places], check=True)
+    try:
+        with pytest.raises(TargetTakesNothing):
+            write(old, new, "in/.")
+    finally:
+        subprocess.run(["chattr", "-i", *places], check=True)
+    assert there(new) == ["in/file", "in/other"]
+    assert (new / "in/file").read_bytes() == b"stands"
+
+
+@pytest.mark.root
 def test_another_filesystem_is_left_and_a_full_disk_leaves_no_half_file(trees: tuple[Path, Path]) -> None:
     old, new = trees
     for number in range(20):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 LEAST_AHEAD = 3_000  # entries; for fewer, the start of a program takes what it would save
 LEAST_AHEAD_OF_COPY = 10_000  # the same of a first copy, where steps are recorded besides
-LEAST_LARGE_AHEAD = Bytes(128 << 20)  # of all large files together; the same
+LEAST_LARGE_AHEAD = Bytes(128 << 20)  # of the large files of one such program together; the same
 WHY_AHEAD = "it takes less time than rsync, which then does all else, and what this leaves"
 
 
@@ -60,9 +60,10 @@ def count_ahead_of_copy(job: Job, world: RsyncSurvey) -> int:
 
 def count_ahead_of_large(job: Job, world: RsyncSurvey) -> int:
     """Return how many programs write large files before a copy within this machine, by root; or 0. One alone takes less time than rsync, too."""
-    if sum(size for _, size in world.large) < LEAST_LARGE_AHEAD or not _may_write(job, world):
+    whole = sum(size for _, size in world.large)
+    if whole < LEAST_LARGE_AHEAD or not _may_write(job, world):
         return 0
-    return min(len(world.large), _shares(world) or count_ahead(job) or 1)
+    return min(len(world.large), whole // LEAST_LARGE_AHEAD, _shares(world) or count_ahead(job) or 1)
 
 
 def _may_write(job: Job, world: RsyncSurvey) -> bool:

@@ -20,7 +20,7 @@ MANY = replace(FIRST, entries_now=LEAST_AHEAD_OF_COPY)
 LANES = ParallelCopies(
     parallel_copies=(
         ParallelCopy(paths=(b"a", b"left", b"loose", b"swapped"), size=Bytes(1), entries=9),
-        ParallelCopy(paths=(b"b", b"other", b"plain"), size=Bytes(1), entries=9),
+        ParallelCopy(paths=(b"b", b"inherits", b"other", b"plain"), size=Bytes(1), entries=9),
     )
 )
 

@@ -1,6 +1,7 @@
 """Small files of a first copy, written before rsync: the very programs of the plan, with a source that changes between the two."""
 
 import os
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,21 @@ def fill(source: Path) -> None:
         os.chown(source / "b/set", 1234, 4321)
     (source / "b/set").chmod(0o6751)
     (source / "b/shut").chmod(0o000 if os.geteuid() == 0 else 0o400)
+    for name in ("inherits/before", "inherits/listed"):
+        (source / name).parent.mkdir(exist_ok=True)
+        (source / name).write_bytes(name.encode())
+    for words in (("-d", "-m", "u:1234:rwx,o::-"), ("-m", "g:1234:r-x")):
+        subprocess.run(["setfacl", *words, str(source / "inherits")], check=True)
+    subprocess.run(["setfacl", "-m", "u:1234:r", str(source / "inherits/listed")], check=True)
+    (source / "inherits/after").write_bytes(b"with the folder's list")
+    (source / "inherits/deep").mkdir()
+    (source / "inherits/deep/bare").write_bytes(b"without one")
+    subprocess.run(["setfacl", "-b", str(source / "inherits/deep/bare")], check=True)
+    (source / "b/capable").write_bytes(b"may bind any port")
+    if os.geteuid() == 0:
+        os.setxattr(
+            source / "b/capable", "security.capability", bytes.fromhex("0100000200040000000000000000000000000000")
+        )
     os.mkfifo(source / "b/pipe")
     os.utime(source / "b", ns=(0, 1_000_000_007))
     last = max(
@@ -83,7 +99,7 @@ def test_a_source_that_changes_meanwhile_is_copied_as_it_is_then(tmp_path: Path,
     fill(copying.source)
     copying.run(copying.ahead)
     expected = {f"b/{name}" for name in ODD} | {"b/plain", "b/empty", "b/set", "a/gone", "a/deep/er/file"}
-    expected |= set() if lanes else {"plain", "loose"}
+    expected |= {"inherits/before", "inherits/deep/bare"} | (set() if lanes else {"plain", "loose"})
     told = copying.told("moved-ahead-*")
     there = {
         os.path.relpath(os.path.join(at, name), copying.work)
@@ -92,7 +108,11 @@ def test_a_source_that_changes_meanwhile_is_copied_as_it_is_then(tmp_path: Path,
     }
     assert {os.fsdecode(path) for path in told} == there
     assert expected <= there
-    left = {f"b/{name}" for name in "large zeros attributes one two pipe".split()}
+    left = {f"b/{name}" for name in "large zeros attributes one two pipe".split()} | {
+        "inherits/listed",
+        "inherits/after",
+    }
+    left |= {"b/capable"} if os.geteuid() == 0 else set()
     assert not there & left
     for path, digest in told.items():
         assert digest == xxh3_128_hexdigest((copying.work / os.fsdecode(path)).read_bytes())

@@ -22,7 +22,7 @@ from tests.engines.rsync.ahead_copies import Copying
 from tests.engines.rsync.builders import ASKED, EMPTY, FIRST, HOST, USED, job, mirror, world
 from tests.whole.house import facts
 
-LARGE = ((b"a", LEAST_LARGE_AHEAD // 2), (b"b", LEAST_LARGE_AHEAD // 4), (b"c", LEAST_LARGE_AHEAD // 4))
+LARGE = ((b"a", LEAST_LARGE_AHEAD * 2), (b"b", LEAST_LARGE_AHEAD), (b"c", LEAST_LARGE_AHEAD))
 LANES = ParallelCopies(
     parallel_copies=tuple(ParallelCopy(paths=(path,), size=Bytes(1), entries=1) for path in (b"a", b"b", b"c", b"d"))
 )
@@ -36,11 +36,13 @@ def seen(of: Job | None = None, **more: Any) -> tuple[Job, RsyncSurvey]:
 
 def test_it_is_for_copies_of_much_within_this_machine_and_for_as_many_programs_as_copy() -> None:
     assert count_ahead_of_large(*seen(parallel_copies=LANES)) == 3, "each has a file at least"
+    little = tuple((name, size // 2) for name, size in LARGE)
+    assert count_ahead_of_large(*seen(parallel_copies=LANES, large=little)) == 2, "and so much that it pays"
     assert count_ahead_of_large(*seen(job(parallel=1))) == 1, "one alone takes less than rsync"
     assert count_ahead_of_large(*seen(target=replace(USED, by_root=True), parallel_copies=LANES)) == 3
     assert count_ahead_of_large(*seen(job(excludes=("*.tmp",)), parallel_copies=LANES)) == 3
     cases: tuple[dict[str, Any], ...] = (
-        {"large": LARGE[:2]},
+        {"large": ((b"a", LEAST_LARGE_AHEAD - 1),)},
         {"target": EMPTY},
         {"target": replace(BY_ROOT, work=True)},
         {"target": replace(BY_ROOT, led=True)},
@@ -86,7 +88,7 @@ def test_a_later_copy_leaves_them_to_an_rsync_of_their_own() -> None:
     differing = DifferingPaths(paths=(b"a", b"b", b"c", b"gone", b"new"), joined=(), present=(b"a", b"b", b"c", b"new"))
     used = replace(USED, by_root=True)
     of, found = seen(target=used, changes=None, differing=differing, walled=True, ahead_of_large=1)
-    found = replace(found, changes=replace(FIRST, entries_before=9, moving=LEAST_LARGE_AHEAD + 5))
+    found = replace(found, changes=replace(FIRST, entries_before=9, moving=4 * LEAST_LARGE_AHEAD + 5))
     decision = plan(of, found, ASKED)
     assert isinstance(decision, Plan)
     names = [step.action for step in decision.steps if step.copies or isinstance(step.work, TreeLinking)]
@@ -94,7 +96,7 @@ def test_a_later_copy_leaves_them_to_an_rsync_of_their_own() -> None:
     assert names[1:] == [f"write {large}", f"copy {large}", f"copy {of.tree}", "give folders their times"]
     _, write, settle, rest, _ = (step for step in decision.steps if step.copies or isinstance(step.work, TreeLinking))
     assert (write.needs[0][1], settle.needs[0][1], rest.needs[0][1]) == (b"./a\0./b\0./c\0",) * 2 + (b"./new\0",)
-    assert (settle.expected, rest.expected) == (LEAST_LARGE_AHEAD, 5)
+    assert (settle.expected, rest.expected) == (4 * LEAST_LARGE_AHEAD, 5)
     assert not any(flag in str(settle.work) for flag in ("--ignore-existing", "--link-dest"))
     assert "--ignore-missing-args" in str(settle.work)
     alone = replace(found, differing=replace(differing, present=(b"a", b"b", b"c")))

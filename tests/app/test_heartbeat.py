@@ -58,13 +58,13 @@ def test_a_run_that_waits_pings_nothing(ferry: Ferry, web: WebPeer) -> None:
     ferry.job("photos", '\n[hooks]\nbefore = ["/bin/sh", "-c", "exit 75"]\n')
     declare(ferry, by_ping(web))
     assert ferry.run("run", "photos").code == 75
-    assert pings(web) == []
+    assert ends(web) == []
 
 
 def test_a_lost_ping_is_tried_again_unless_a_newer_one_says_else(ferry: Ferry, web: WebPeer) -> None:
     job = Sick(ferry)
     declare(ferry, by_ping(web))
-    web.answers = [500]
+    web.answers, web.spared = [500], "/start"
     job.run(sick=True)
     job.run(sick=False)
     assert ends(web) == ["/ping/photos/fail", "/ping/photos"]

@@ -1,6 +1,6 @@
 """`make demo-fleet`: a centre on a PostgreSQL of its own and three hosts, for real, in a folder that it removes at the end.
 
-Each host has its own configuration, state and history. One sends a sign of life and then none; one copies and is late.
+Each host has its own configuration, state and history. One sends a sign of life and then none; one makes a copy and is late.
 """
 
 import os
@@ -75,33 +75,42 @@ def tell(folder: Path, server: PostgresServer) -> None:
     centre = DemoHost(folder, "centre")
     url = server.url(database)
     address = f"postgresql:///{database}?host={server.folder}&port={server.port}"
-    say("A centre: one database, with tables and roles of its own")
+    say("A centre: a PostgreSQL database in which poolferry makes tables and roles of its own")
     centre.poolferry("fleet", "init", "--centre", url)
     hosts = [DemoHost(folder, name) for name in HOSTS]
-    say("Three hosts join it: each with a token that is good once")
+    say(
+        "Three hosts join it. At the centre `fleet invite` prints a line with a token that is good once; the host types that line"
+    )
     for host in hosts:
         host.make_job("26h" if host.name != "web-2" else "2s")
         command = centre.printed("fleet", "invite", host.name, "--centre", url, "--address", address)
         _, *words = command.split()
         host.poolferry(*(word.strip("'") for word in words))
-    say("Each copies by itself, and tells the centre")
+    say(
+        "Each host makes its backup by itself, and then tells the centre of it, and within what time it will be heard again"
+    )
     for host in hosts:
         host.poolferry("run", "documents")
         host.poolferry("fleet", "send", *(["--within", "1h"] if host.name != "laptop" else ["--within", "1m"]))
-    say("Five minutes later, as the centre's clock has it: the laptop is silent, and web-2 is late after 2 s")
+    say(
+        "Five minutes later (the demonstration sets what the centre noted back): the laptop had promised a sign of life each minute, so it is silent; "
+        "the job of web-2 is late, as its file says that a copy is old after 2 s"
+    )
     age(url)
     centre.poolferry("fleet", "status", "--centre", url, codes=(4,))
     centre.poolferry("fleet", "hosts", "--centre", url)
     centre.poolferry("fleet", "runs", "--centre", url)
-    say("The centre is away: the runs go on, and nothing of them is lost")
+    say("PostgreSQL is stopped: a host makes its backup all the same, and what the centre is to know waits at the host")
     server.stop("fast")
     hosts[0].poolferry("run", "documents")
     hosts[0].poolferry("fleet", "send", codes=(1,))
     server.start()
-    say("The centre is back, and is told what waited")
+    say("PostgreSQL is started again: the host tells what waited, nothing is lost and nothing is there twice")
     hosts[0].poolferry("fleet", "send")
     centre.poolferry("fleet", "runs", "--host", "web-1", "--centre", url)
-    say("Where to look next: jobs/fleet.md; poolferry fleet metrics, for Prometheus; poolferry fleet forget HOST")
+    say(
+        "Where to look next: jobs/fleet.md has all of it; `poolferry fleet metrics` prints numbers for Prometheus, `poolferry web --fleet` has pages"
+    )
 
 
 def age(url: str) -> None:

@@ -44,7 +44,11 @@ def declared_fleet(settings: Settings, centre: str | None = None) -> FleetOption
         except ValueError as error:
             raise WrongRequest(f"that is no centre's address: expected {error}") from None
     if fleet.centre is None:
-        raise WrongRequest("no centre is declared: [fleet] in poolferry.toml, or --centre ADDRESS")
+        raise WrongRequest(
+            "no centre is declared: [fleet] in poolferry.toml, or --centre ADDRESS",
+            f"`{settings.repeat('fleet init --centre postgresql:///poolferry')}` makes one of a database of this machine; a host joins by the line that "
+            "`poolferry fleet invite HOST` prints at its centre",
+        )
     return fleet
 
 

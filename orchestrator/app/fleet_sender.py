@@ -232,7 +232,11 @@ def send_again_and_again(settings: Settings, *, every_s: float) -> None:
                 tries, pause = _next_try(error, tries, every_s)
                 kind = type(error).__name__ if error else ""
                 if kind != away:  # its words may differ each time
-                    settings.say(f"{error.why}; {error.hint}" if error else "the centre is told again")
+                    settings.say(
+                        f"{error.why}; {error.hint}; it is tried again by itself"
+                        if error
+                        else "the centre is told again"
+                    )
                 away, seen = kind, history_mark(settings.where.history)
             compose.sleep(min(_LOOK_S, every_s))
 

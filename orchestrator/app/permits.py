@@ -470,9 +470,9 @@ def _connect_within(fleet: "FleetOptions", identity: "FleetIdentity", seconds: f
         return found[0]
     if failed:
         raise failed[0]
-    raise CentreUnreachable(
-        f"the centre {fleet.centre} gives no answer within {seconds:.1f} s", hint="runs go on; it is tried again"
-    )
+    from orchestrator.fleet.connection import AWAY
+
+    raise CentreUnreachable(f"the centre {fleet.centre} gives no answer within {seconds:.1f} s", hint=AWAY)
 
 
 # A centre that is away is remembered for all runs of this machine by a file's time.

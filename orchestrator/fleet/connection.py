@@ -7,12 +7,14 @@ line looks healthy: `within` cuts it from outside after a while. Source: procras
 
 import contextlib
 import os
+import pwd
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self
 
 from orchestrator.domain.answers import parse_json
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import CentreFull, CentreRefused, CentreUnreachable, NotMember, OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.fleet import FleetIdentity, is_local
@@ -36,9 +38,13 @@ _NOT_LET_IN = (
     "pg_hba.conf",
     "does not exist",
     "not permitted to log in",
+    "no password supplied",
 )
 _CERTIFICATE = ("certificate verify failed", "alert certificate", "alert bad certificate", "alert unknown ca")
 _TRUSTED_BY_DEBIAN = "/etc/ssl/certs/ca-certificates.crt"
+# Whoever reads it: a person at the centre or at a host, or the journal of a daemon.
+AWAY = "runs go on, and what the centre is to know waits at its host; at the centre `pg_lsclusters` shows whether PostgreSQL is up"
+_BUSY = "runs go on, and what the centre is to know waits at its host; call this again in a minute"
 INSTALL = 'pip install "poolferry[fleet]", or apt install python3-psycopg'
 
 Row = dict[str, Any]
@@ -96,17 +102,17 @@ def _encryption(fleet: FleetOptions) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def plain_errors(centre: str) -> Iterator[None]:
-    """Turn the library's errors into ours. Raises: CentreUnreachable, CentreRefused."""
+def plain_errors(centre: str, *, administers: bool = False) -> Iterator[None]:
+    """Turn the library's errors into ours. `administers`: the session is of no host. Raises: CentreUnreachable, CentreRefused."""
     import psycopg
 
     try:
         yield
     except psycopg.Error as error:
-        raise _plain_error(centre, error) from error
+        raise _plain_error(centre, error, administers=administers) from error
 
 
-def _plain_error(centre: str, error: "psycopg.Error") -> OrchestratorError:
+def _plain_error(centre: str, error: "psycopg.Error", *, administers: bool) -> OrchestratorError:
     """Return our error for one of the library's.
 
     Source: PostgreSQL, appendix A: 08 connection, 53 resources (53100 disk, 53200 memory, 53300 connections), 57P stopped by an operator; 28 who one is,
@@ -115,10 +121,9 @@ def _plain_error(centre: str, error: "psycopg.Error") -> OrchestratorError:
     from psycopg.errors import OperationalError
 
     state = error.sqlstate or ""
-    said = " ".join((error.diag.message_primary or str(error)).split())
+    said = _said(error)
     if state.startswith("28") or (not state and any(words in said for words in _NOT_LET_IN)):
-        hint = "at the centre: `poolferry fleet invite HOST --again`; it prints the command that joins again"
-        return NotMember(f"the centre {centre} does not know this host: {said}", hint=hint)
+        return _not_let_in(centre, said, administers=administers)
     if not state and any(words in said for words in _CERTIFICATE):
         hint = "see of each certificate, here and there, until when it is valid: `openssl x509 -noout -subject -enddate -in FILE`"
         return CentreRefused(
@@ -132,14 +137,39 @@ def _plain_error(centre: str, error: "psycopg.Error") -> OrchestratorError:
         hint = "what it is to know waits here; there: `poolferry fleet quota HOST --most SIZE` gives it more"
         return CentreFull(f"the centre {centre} takes no more: {said}", hint=hint)
     if state in ("53300", "53200"):
-        return CentreUnreachable(f"the centre {centre} is overloaded: {said}", hint="runs go on; it is tried again")
+        return CentreUnreachable(f"the centre {centre} is overloaded: {said}", hint=_BUSY)
     if state.startswith("53"):
         hint = "make room at the centre; what it is to know waits here"
         return CentreFull(f"the centre {centre} has no room: {said}", hint=hint)
     if isinstance(error, OperationalError) or state[:2] in ("08", "57", "55", "40", "25"):
-        return CentreUnreachable(f"the centre {centre} gives no answer: {said}", hint="runs go on; it is tried again")
+        return CentreUnreachable(f"the centre {centre} gives no answer: {said}", hint=AWAY)
     hint = "the centre may be older than this host; there: `poolferry fleet init`, which says so where it is newer"
     return CentreRefused(f"the centre {centre} refused a statement: {said}", hint=hint)
+
+
+def _not_let_in(centre: str, said: str, *, administers: bool) -> OrchestratorError:
+    """Return the error for who is not let in: a host whose password ended, a person without a role there, a database that is not there."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    told = conninfo_to_dict(centre)
+    user = str(told.get("user") or pwd.getpwuid(os.geteuid()).pw_name)
+    if "database" in said and "does not exist" in said:
+        hint = f"at the centre: `createdb {quoted(str(told.get('dbname', user)))}`, then `poolferry fleet init`; or this address names another one"
+    elif not administers:
+        hint = "at the centre: `poolferry fleet invite HOST --again`; it prints the command that joins again"
+    elif is_local(centre):
+        hint = f"`runuser -u postgres -- createuser --superuser {quoted(user)}` gives {user} a role there"
+    else:
+        hint = "call it at the centre, as who administers it; a host's own command needs no --centre"
+    if administers:
+        return CentreRefused(f"the centre {centre} does not let {user} in: {said}", hint=hint)
+    return NotMember(f"the centre {centre} does not know this host: {said}", hint=hint)
+
+
+def _said(error: "psycopg.Error") -> str:
+    """Return what the server or the library said, its lines as one."""
+    text = (error.diag.message_primary or str(error)).removeprefix("connection is bad: ")
+    return "; ".join(" ".join(line.split()) for line in text.split("\n") if line.strip())
 
 
 class CentreSession:
@@ -174,7 +204,7 @@ class CentreSession:
         except OrchestratorError as error:
             if self._cut:
                 why = f"the centre {self.centre} gives no answer: silent for {seconds:g} s"
-                raise CentreUnreachable(why, hint="runs go on; it is tried again") from error
+                raise CentreUnreachable(why, hint=AWAY) from error
             raise
         finally:
             deadline.cancel()
@@ -230,7 +260,7 @@ def open_centre(
         raise OrchestratorError("a fleet needs psycopg", hint=INSTALL) from error
     centre = str(fleet.centre)
     _require_files(fleet)
-    with plain_errors(centre):
+    with plain_errors(centre, administers=identity is None):
         told: dict[str, Any] = connection_settings(fleet, identity, purpose=purpose, limits=limits)
         connection = psycopg.connect(**told, autocommit=True, row_factory=dict_row)
     set_json_loads(_json_of_a_host, connection)

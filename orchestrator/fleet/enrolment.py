@@ -116,7 +116,7 @@ _OF_A_HOST = (
 def _known(centre: CentreSession, name: str) -> int:
     row = centre.first("SELECT id FROM poolferry.hosts WHERE name = %s FOR UPDATE", (name,))
     if row is None:
-        raise CentreRefused(f"no host {name} is known at the centre")
+        raise CentreRefused(f"no host {name} is known at the centre", hint="poolferry fleet hosts")
     return int(row["id"])
 
 

@@ -30,7 +30,7 @@ def place_orders(
         chosen = _all_hosts_of(centre, request) if hosts is None else list(dict.fromkeys(hosts))
         if strange := [name for name in chosen if name not in known]:
             raise CentreRefused(
-                f"no host {', '.join(strange)} has joined; there are {', '.join(sorted(known)) or 'none'}",
+                f"no host {', '.join(strange)} has joined; there {_named(sorted(known))}",
                 hint="poolferry fleet hosts",
             )
         placed = [
@@ -50,6 +50,12 @@ def place_orders(
         ]
     numbers = [row["id"] for row in placed if row]
     return tuple(_record(row) for row in centre.rows(f"{_ORDERS} WHERE o.id = ANY (%s) ORDER BY o.id", (numbers,)))
+
+
+def _named(hosts: Sequence[str]) -> str:
+    """Return which hosts there are, the first ten by name."""
+    more = f" and {len(hosts) - 10} more" if len(hosts) > 10 else ""
+    return f"are {', '.join(hosts[:10])}{more}" if hosts else "is none yet"
 
 
 def _all_hosts_of(centre: CentreSession, request: ActRequest) -> list[str]:
@@ -73,7 +79,10 @@ def list_orders(centre: CentreSession, limit: int) -> tuple[OrderRecord, ...]:
 def cancel_order(centre: CentreSession, number: int) -> None:
     """Take an order back that no host has fetched yet. Raises: CentreRefused."""
     if not centre.change("UPDATE poolferry.orders SET state = 'cancelled', told_at = now() WHERE id = %s AND state = 'asked'", (number,)):  # fmt: skip
-        raise CentreRefused(f"there is no order {number} that waits to be fetched", hint="poolferry fleet orders")
+        raise CentreRefused(
+            f"there is no order {number} that waits to be fetched: its host has it, or it is over, or it never was",
+            hint="poolferry fleet orders",
+        )
 
 
 def fetch_orders(centre: CentreSession, machine: str) -> tuple[FetchedOrder, ...]:

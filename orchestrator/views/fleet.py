@@ -198,7 +198,8 @@ def fleet_lines(found: FleetStatus, now: datetime, paint: Paint) -> list[str]:
         lines.append(
             f"and {found.silent_count - len(found.silent)} more silent hosts: poolferry fleet hosts --only silent"
         )
-    lines += indent([f"on each of them: {SILENT_HINT}"], 4) if found.silent else []
+    where = found.silent[0].name if found.silent_count == 1 and found.silent else "each silent host"
+    lines += indent([f"on {where}: {SILENT_HINT}"], 4) if found.silent else []
     for each in found.odd:
         lines += indent([f"{paint('odd', 'yellow')}     {each.name}: {odd_sentence(each)}"], 0)
     for job in found.bad:

@@ -33,10 +33,14 @@ def order_what(order: OrderRecord) -> str:
 
 
 def order_state(order: OrderRecord) -> str:
-    """Return where an order stands, in words."""
-    again = f", attempt {order.attempt}" if order.attempt > 1 else ""
-    until = f" until {order.deadline.astimezone():%Y-%m-%d %H:%M}" if order.state is OrderState.ASKED else ""
-    return f"{_STATES[order.state]}{until}{again}"
+    """Return where an order stands, in a few words."""
+    return _STATES[order.state]
+
+
+def order_until(order: OrderRecord) -> str:
+    """Return until when an order waits, and which attempt it is; empty: neither."""
+    until = f"until {order.deadline.astimezone():%Y-%m-%d %H:%M}" if order.state is OrderState.ASKED else ""
+    return ", ".join(filter(None, (until, f"attempt {order.attempt}" if order.attempt > 1 else "")))
 
 
 def order_said(order: OrderRecord) -> str:
@@ -48,9 +52,8 @@ def order_said(order: OrderRecord) -> str:
 
 def _line(order: OrderRecord) -> str:
     said = f": {order_said(order) if order.unknown_end else shorten(order_said(order))}" if order_said(order) else ""
-    return (
-        f"{order.id} {order.host}: {order_what(order)}, by {printable_line(order.asked_by)}: {order_state(order)}{said}"
-    )
+    stands = ", ".join(filter(None, (order_state(order), order_until(order))))
+    return f"{order.id} {order.host}: {order_what(order)}, by {printable_line(order.asked_by)}: {stands}{said}"
 
 
 def order_value(order: OrderRecord) -> dict[str, object]:

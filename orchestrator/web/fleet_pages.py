@@ -44,11 +44,11 @@ class FleetPages:
     def orders(self) -> str:
         """Return the page of the newest orders."""
         from orchestrator.app.fleet_orders import list_orders
-        from orchestrator.views.orders import job_lines, order_said, order_state, order_what
+        from orchestrator.views.orders import job_lines, order_said, order_state, order_until, order_what
 
         found = list_orders(self._settings, _MOST_RUNS, centre=self._centre)
         return self._pages.render(
-            "fleet_orders.html", orders=found, most=_MOST_RUNS, what=order_what, state=order_state, said=order_said, job_lines=job_lines,
+            "fleet_orders.html", orders=found, most=_MOST_RUNS, what=order_what, state=order_state, until=order_until, said=order_said, job_lines=job_lines,
         )  # fmt: skip
 
     def permits(self) -> str:

@@ -1,6 +1,8 @@
 """The door to the centre: limits on each wait, plain errors, and the library only where a fleet is declared."""
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 import time
@@ -45,6 +47,15 @@ def test_the_server_ends_what_takes_too_long(centre: Centre) -> None:
 
 
 def test_a_centre_that_is_away_or_does_not_know_us_is_told(centre: Centre) -> None:
+    nowhere = f"postgresql:///fleet?host={centre.server.folder}&port=9"
+    with pytest.raises(
+        CentreUnreachable, match=r"gives no answer: connection to server .*; Is the server running"
+    ) as away:
+        open_centre(FleetOptions(centre=nowhere), None, purpose="test")
+    (shows,) = re.findall("`([^`]*)`", away.value.hint or "")
+    assert subprocess.run(shlex.split(shows), check=True, capture_output=True, text=True).stdout.startswith(
+        "Ver Cluster"
+    )
     with pytest.raises(CentreUnreachable, match="gives no answer"):
         open_centre(FleetOptions(centre="postgresql://127.0.0.1:9/fleet"), None, purpose="test")
     stranger = FleetIdentity(host="web-1", role="poolferry_web_1_00000000", password="guessed")  # noqa: S106 - a wrong one

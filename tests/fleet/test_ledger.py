@@ -179,6 +179,51 @@ def test_a_centre_that_was_put_back_is_told_again(host: FleetHost, centre: Centr
     assert host.send().rows == 0
 
 
+@pytest.mark.parametrize("older", ["host", "centre"])
+def test_a_host_and_its_centre_that_are_put_back_at_once_keep_all_that_either_has(
+    host: FleetHost, centre: Centre, tmp_path: Path, older: str
+) -> None:
+    """As after a fire: each to the newest copy that there is of it, and those are of different days."""
+    days = [NOON + timedelta(days=number) for number in range(4)]
+
+    def tell(job: str, day: int) -> None:
+        host.record(job, count=2, now=days[day])
+        host.send()
+
+    def copy_state() -> None:
+        shutil.copytree(host.ferry.state, tmp_path / "copy")
+
+    def copy_centre() -> Centre:
+        return Centre(centre.server, centre.server.make_database(template=centre.database))
+
+    tell("first", 0)
+    if older == "host":
+        copy_state()
+    else:
+        copy = copy_centre()
+    tell("second", 1)
+    if older == "host":
+        copy = copy_centre()
+    else:
+        copy_state()
+    tell("lost", 2)
+    try:
+        with copy.administrator() as session:
+            upgrade_schema(session)  # rights on a database are no part of its copy
+            session.change("UPDATE poolferry.tickets SET life = 'of the server before'")
+        shutil.rmtree(host.ferry.state)
+        shutil.copytree(tmp_path / "copy", host.ferry.state)
+        host.declare(copy.address)
+        tell("again", 3)
+        assert host.send().rows == 0
+        assert [row[:3] for row in runs(copy)] == [
+            *((1, number, "first") for number in (1, 2)), *((1, number, "second") for number in (3, 4)),
+            *((1, number, "again") for number in (5, 6) if older == "centre"), *((2, number, "again") for number in (3, 4) if older == "host"),
+        ]  # fmt: skip
+    finally:
+        centre.server.drop_database(copy.database)
+
+
 def test_a_hosts_number_that_an_older_copy_of_the_centre_gives_again_lets_no_host_speak_as_another(
     host: FleetHost, centre: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,13 +1,17 @@
 """Hosts of a centre, by the commands that a page shows: made, invited, joined, left, invited again, forgotten."""
 
 import json
+import os
+import re
 import secrets
 import shlex
 import stat
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from orchestrator.domain.errors import CentreRefused, CentreUnreachable
@@ -18,7 +22,9 @@ from orchestrator.fleet.ledger import read_progress
 from orchestrator.fleet.schema import HOSTS, OWNER, upgrade_schema
 from tests.ferry import Ended, Ferry
 from tests.fleet.centres import Centre
-from tests.fleet.postgres import PostgresServer
+from tests.fleet.postgres import PostgresServer, program
+
+BIN = os.path.dirname(program("createdb"))
 
 
 @pytest.fixture
@@ -170,6 +176,41 @@ def test_what_cannot_be_meant_is_told(ferry: Ferry, centre: Centre, words: tuple
     told = ferry.run("fleet", *(word.format(centre=centre.server.url(centre.database)) for word in words))
     assert told.code in (1, 2)
     assert said in told.err
+
+
+def test_a_person_who_is_not_let_in_reads_what_helps_a_person(ferry: Ferry, postgres: PostgresServer) -> None:
+    """Seen: at the centre, with a database that was not made yet, `fleet status` said that this host is not known, and to invite it again."""
+    there = os.environ | {
+        "PGHOST": str(postgres.folder),
+        "PGPORT": str(postgres.port),
+        "PGUSER": "postgres",
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+    }
+    address, name = postgres.url("postgres"), f"late_{secrets.token_hex(4)}"
+    try:
+        for far in (address.replace("/postgres?", f"/{name}?"), address.replace("=postgres", f"={name}")):
+            told = ferry.run("fleet", "status", "--centre", far)
+            assert (told.code, f"does not let {'postgres' if far.endswith('postgres') else name} in" in told.err) == (
+                1,
+                True,
+            ), told
+            assert "this host" not in told.err
+            (line, *_) = re.findall("`([^`]*)`", told.err)
+            words = [each for each in shlex.split(line) if each not in ("runuser", "-u", "--", "postgres")]
+            assert subprocess.run(words, env=there, capture_output=True, text=True).returncode == 0, line
+        with psycopg.connect(address, autocommit=True) as connection:
+            found = connection.execute(
+                "SELECT count(*) FROM pg_database d JOIN pg_roles r ON d.datname = r.rolname WHERE rolsuper AND datname = %s",
+                (name,),
+            )
+            assert found.fetchone() == (1,)
+            connection.execute(f"DROP ROLE {name}".encode())
+    finally:
+        postgres.drop_database(name)
+    away = ferry.run("fleet", "status")
+    assert (away.code, "`poolferry fleet init --centre postgresql:///poolferry` makes one" in away.err) == (2, True), (
+        away
+    )
 
 
 @pytest.mark.parametrize("again", [True, False])

@@ -25,7 +25,10 @@ def join(terminal: Terminal, address: str, token: str) -> int:
     from orchestrator.app.fleet_members import join
 
     identity = join(terminal, address, token)
-    lines = [f"joined as {identity.host}; the daemon sends from now on, or: poolferry fleet send"]
+    lines = [
+        f"joined as {identity.host}; this host's daemon tells the centre once it is restarted: `systemctl restart poolferry`",
+        "where there is no daemon, call `poolferry fleet send` each day",
+    ]
     terminal.answer({"host": identity.host, "role": identity.role}, lines)
     return 0
 

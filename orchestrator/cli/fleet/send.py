@@ -4,7 +4,7 @@ import click
 
 from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
-from orchestrator.domain.units import Seconds, parse_duration
+from orchestrator.domain.units import Seconds, parse_duration, show_count
 
 
 def _parse_every(_: click.Context, __: click.Parameter, text: str | None) -> Seconds | None:
@@ -38,7 +38,9 @@ def send(terminal: Terminal, every: Seconds | None, within: Seconds) -> int:
         begin_fetching(terminal, every_s=min(EVERY_S, every))
         send_again_and_again(terminal, every_s=every)
     sent = send_once(terminal, every_s=within)
-    told = f"{sent.host}: {sent.rows} rows told" + (f", {sent.waiting} wait" if sent.waiting else ", none waits")
+    told = (
+        f"{sent.host}: {show_count(sent.rows, 'row')} told, {f'{sent.waiting} wait' if sent.waiting else 'none waits'}"
+    )
     value = {"host": sent.host, "rows": sent.rows, "waiting": sent.waiting, "unfit": list(sent.unfit)}
     terminal.answer(value, [told])
     return 1 if sent.unfit else 0

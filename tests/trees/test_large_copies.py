@@ -14,6 +14,7 @@ from orchestrator.engines.rsync.parse import parse_moved, parse_progress
 from orchestrator.trees import large_copies
 from orchestrator.trees.large_copies import LargeFileWriter
 from orchestrator.trees.plain_files import TargetTakesNothing
+from tests.whole.house import loop_filesystem
 
 LEAST = 1 << 20
 CONTENT = os.urandom(LEAST) + b"end"
@@ -98,38 +99,37 @@ def replaced(file: Path) -> None:
     large(file.with_name("other"), CONTENT[::-1]).rename(file)
 
 
-@pytest.mark.parametrize(
-    "meddle",
-    [
-        lambda file: file.write_bytes(CONTENT[::-1]),
-        lambda file: os.truncate(file, LEAST // 2),
-        lambda file: os.truncate(file, 0),
-        lambda file: file.write_bytes(CONTENT * 3),
-        lambda file: file.chmod(0o640),
-        lambda file: os.link(file, file.with_name("second")),
-        lambda file: file.unlink(),
-        replaced,
-    ],
+CHANGES: tuple[Callable[[Path], object], ...] = (
+    lambda file: file.write_bytes(CONTENT[::-1]),
+    lambda file: os.truncate(file, LEAST // 2),
+    lambda file: os.truncate(file, 0),
+    lambda file: file.write_bytes(CONTENT * 3),
+    lambda file: file.chmod(0o640),
+    lambda file: os.link(file, file.with_name(f"{file.name} second")),
+    lambda file: file.unlink(),
+    replaced,
 )
-@pytest.mark.parametrize("when", [0, 1])
-def test_a_file_that_changes_while_it_is_read_is_left(
-    trees: tuple[Path, Path], meddle: Callable[[Path], object], when: int
-) -> None:
+
+
+def test_a_file_that_changes_while_it_is_read_is_left(trees: tuple[Path, Path]) -> None:
     old, new = trees
-    changing, quiet = large(old / "in/changing"), large(old / "in/quiet")
+    cases = {f"in/{number} {when}": (change, when) for number, change in enumerate(CHANGES) for when in (0, 1)}
+    for name in (*cases, "in/quiet"):
+        large(old / name)
     aged(old)
-    reports = list[bytes]()
+    for name, (change, when) in cases.items():
+        reports = list[bytes]()
 
-    def hear(lines: bytes) -> None:
-        if len(reports) == when:
-            meddle(changing)
-        reports.append(lines)
+        def hear(lines: bytes, name: str = name, reports: list[bytes] = reports) -> None:
+            if len(reports) == cases[name][1]:
+                cases[name][0](old / name)
+            reports.append(lines)
 
-    told = write(old, new, "in/changing", "in/quiet", tell=hear)
-    assert there(new) == ["in/quiet"]
-    assert (new / "in/quiet").read_bytes() == quiet.read_bytes()
-    assert [name for name, _ in parse_moved(b"".join(told).split(b"\n"))] == [b"in/quiet"]
-    assert parse_progress(told[-1]) == len(CONTENT)
+        told = write(old, new, name, "in/quiet", tell=hear)
+        assert there(new) == ["in/quiet"], (name, change, when)
+        assert [path for path, _ in parse_moved(b"".join(told).split(b"\n"))] == [b"in/quiet"]
+        assert parse_progress(told[-1]) == len(CONTENT)
+        (new / "in/quiet").unlink()
 
 
 def test_what_changed_just_before_is_left(trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,3 +241,39 @@ def test_a_full_disk_and_a_limit_of_sizes_leave_no_half_file(trees: tuple[Path, 
         assert os.listdir(new / "in") == []
     finally:
         subprocess.run(["umount", str(new)], check=True)
+
+
+@pytest.mark.root
+def test_on_a_filesystem_that_clones_no_byte_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The digest is that of the clone; what the source becomes meanwhile is in neither."""
+    monkeypatch.setattr(large_copies, "PIECE", 128 << 10)
+    monkeypatch.setattr(large_copies, "_TOLD", 4)
+
+    def refuse(*_: object) -> int:
+        raise AssertionError("a byte is written")
+
+    with loop_filesystem(tmp_path, "mkfs.btrfs", "-q", size=120 << 20) as mounted:
+        old, new = mounted / "old", mounted / "new"
+        for folder in (old, new):
+            folder.mkdir()
+        for name in ("quiet", "changing"):
+            large(old / name).chmod(0o640)
+        aged(old)
+        monkeypatch.setattr(large_copies, "_write_all", refuse)
+        told = write(old, new, "quiet")
+        assert (new / "quiet").read_bytes() == CONTENT
+        assert (new / "quiet").stat().st_mtime_ns == (old / "quiet").stat().st_mtime_ns
+        assert list(parse_moved(b"".join(told).split(b"\n"))) == [(b"quiet", xxh3_128_hexdigest(CONTENT))]
+        seen = list[bytes]()
+
+        def meddle(_: bytes) -> None:
+            seen.append((new / PARTIAL / "changing").read_bytes())
+            with open(old / "changing", "r+b") as file:
+                file.write(b"changed")
+
+        write(old, new, "changing", tell=meddle)
+        assert seen == [CONTENT]
+        assert there(new) == ["quiet"]
+        with open(old / "quiet", "r+b") as file:
+            file.write(b"changed")
+        assert (new / "quiet").read_bytes() == CONTENT

@@ -84,6 +84,8 @@ def upgrade_schema(centre: CentreSession) -> tuple[str, ...]:
             centre.change(text, seconds=_LONG_S)
             centre.change("INSERT INTO poolferry.migrations (number, name) VALUES (%s, %s)", (number, name))
         centre.change("RESET ROLE")
+        if centre.first(_IS_SUPERUSER):
+            centre.change(_FORGET_ESTIMATES)
         for row in centre.rows("SELECT role FROM poolferry.hosts JOIN pg_catalog.pg_roles ON rolname = role"):
             _make_member(centre, row["role"])
             bound_role(centre, row["role"])
@@ -128,7 +130,7 @@ def bound_role(centre: CentreSession, role: str) -> None:
     """Bound what a host's statements write on the centre's disk, as files while they compute and as errors in the log; only a superuser can."""
     from psycopg import sql
 
-    if centre.first("SELECT 1 AS one FROM pg_catalog.pg_roles WHERE rolname = current_user AND rolsuper"):
+    if centre.first(_IS_SUPERUSER):
         with centre.within():
             for name, value in _BOUNDS.items():
                 centre.connection.execute(
@@ -138,6 +140,12 @@ def bound_role(centre: CentreSession, role: str) -> None:
                 )
 
 
+_IS_SUPERUSER = "SELECT 1 AS one FROM pg_catalog.pg_roles WHERE rolname = current_user AND rolsuper"
+# Of columns of which nothing is to be gathered any more, what was gathered before stays otherwise, and each host is told estimates from it.
+_FORGET_ESTIMATES = """
+DELETE FROM pg_catalog.pg_statistic s USING pg_catalog.pg_attribute a, pg_catalog.pg_class c
+WHERE a.attrelid = s.starelid AND a.attnum = s.staattnum AND a.attstattarget = 0 AND c.oid = a.attrelid AND c.relnamespace = 'poolferry'::regnamespace
+"""
 _BOUNDS = {"temp_file_limit": "64MB", "log_min_messages": "fatal", "log_min_error_statement": "fatal"}
 # What every role may do in a fresh database is taken from them: no table for a while, no large object that fills the disk, no
 # locks that use up the memory for those of all sessions, no messages into the log that is kept, no snapshots, each of which is a file, no programs.

@@ -6,10 +6,12 @@ import psycopg
 import pytest
 
 from orchestrator.domain.permit import DeclaredLimit, PermitRequest
+from orchestrator.fleet import schema
 from orchestrator.fleet.cross_checks import end_prepared_transactions
 from orchestrator.fleet.lock_guard import advise_server
 from orchestrator.fleet.permits import ask_permit, declare_limit
 from tests.fleet.centres import Centre, make_centre
+from tests.fleet.first_version import say_all
 from tests.fleet.postgres import PostgresServer
 
 OURS = "n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_toast|^pg_temp'"
@@ -43,6 +45,10 @@ KNOWN = {
         *("this_host", "enrol", "leave", "ask_permit", "settle_permit", "release_permit", "fetch_orders", "report_order", "show_ticket", "take_order"),
     },
 }  # fmt: skip
+RUNS = (
+    "INSERT INTO poolferry.runs (host, incarnation, id, seq, born, job, engine, source, target, type, begun_at, begun_why)"
+    " SELECT poolferry.this_host(), 2, n, 1, 1, %s, 'rsync', 's', 't', 'run', now(), '' FROM generate_series(1, 500) AS n"
+)
 POLICIES = "SELECT DISTINCT qual, coalesce(with_check, qual) AS checked FROM pg_policies WHERE 'poolferry_host' = ANY (roles) OR 'public' = ANY (roles)"
 ITS_OWN = re.compile(r"\(host = \(\s*SELECT poolferry\.this_host\(\) AS this_host\)\)|\(role = SESSION_USER\)")
 # Looked through for PostgreSQL 15: of the functions that change something, those that every role may call. They need other rights, a mode of the
@@ -79,6 +85,45 @@ def test_each_function_that_changes_something_was_looked_through(centre: Centre)
             " AND has_function_privilege(oid, 'EXECUTE') ORDER BY 1"
         )
     assert [row["name"] for row in found if not HARMLESS.match(row["name"])] == []
+
+
+TEXTS = """
+SELECT c.relname || '.' || a.attname AS name FROM pg_statistic s JOIN pg_class c ON c.oid = s.starelid
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = s.staattnum
+WHERE c.relnamespace = 'poolferry'::regnamespace AND c.relname <> 'migrations' AND a.atttypid IN ('text'::regtype, 'name'::regtype, 'jsonb'::regtype)
+    AND a.attname NOT IN ('state', 'engine', 'outcome', 'type', 'subject', 'verb') ORDER BY 1
+"""
+
+
+def test_no_estimate_tells_a_host_what_others_have(
+    postgres: PostgresServer, empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: by EXPLAIN a host found the names of jobs, paths and hosts of others, letter by letter, for estimates come from the rows of all."""
+    centre = Centre(postgres, empty_database)
+    before = {number: each for number, each in schema.migrations().items() if number < 130}
+    with centre.administrator() as session:
+        with monkeypatch.context() as patch:
+            patch.setattr(schema, "migrations", lambda: before)
+            schema.upgrade_schema(session)
+        with centre.session(centre.join("evil")) as mine, centre.session(centre.join("good")) as other:
+            for each, job in ((mine, "photos"), (other, "secret")):
+                say_all(each)
+                each.change(RUNS, (job,))
+            other.change("UPDATE poolferry.jobs SET source = '/srv/secret'")
+
+            def estimates(job: str) -> list[str]:
+                return [
+                    row["QUERY PLAN"] for row in mine.rows(f"EXPLAIN SELECT FROM poolferry.runs WHERE job = '{job}'")
+                ]
+
+            session.change("ANALYZE")
+            assert estimates("secret") != [line.replace("nobody", "secret") for line in estimates("nobody")]
+            assert session.rows(TEXTS)
+            schema.upgrade_schema(session)
+            for _ in range(2):
+                assert session.rows(TEXTS) == []
+                assert estimates("secret") == [line.replace("nobody", "secret") for line in estimates("nobody")]
+                session.change("ANALYZE")
 
 
 def test_what_a_host_prepared_is_rolled_back_and_named() -> None:

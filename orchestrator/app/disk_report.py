@@ -28,7 +28,7 @@ def report_sets(
         SetReport(
             standing=survey_set(rotation, jobs, views, now=now),
             jobs=tuple(job.name for job in jobs_of_set(rotation, jobs)),
-            disks=_rows(rotation, jobs, views),
+            disks=_rows(rotation, jobs, views, now),
             left=_left(rotation, last, state, now) if rotation.disks else (),
         )
         for rotation in sets
@@ -61,11 +61,11 @@ def stranger_lines(sets: Sequence[RotationSet], views: HistoryReader, reader: Re
     return tuple(dict.fromkeys(f"{each.says}; {each.hint}" for each in told))
 
 
-def _rows(rotation: RotationSet, jobs: Sequence[Job], views: HistoryReader) -> tuple[DiskRow, ...]:
+def _rows(rotation: RotationSet, jobs: Sequence[Job], views: HistoryReader, now: datetime) -> tuple[DiskRow, ...]:
     visits, known = views.disks.last_visits(), views.disks.known()
     own = [
         (member, find_disk_record(known, member.disk))
-        for member in survey_set_members(rotation, jobs_of_set(rotation, jobs), views)
+        for member in survey_set_members(rotation, jobs_of_set(rotation, jobs), views, now=now)
     ]
     return tuple(DiskRow(member=one, known=it, last=visits.get(it.disk) if it else None) for one, it in own)
 
@@ -91,7 +91,7 @@ def report_disk(
     rotation: RotationSet, disk: Disk, jobs: Sequence[Job], views: HistoryReader, now: datetime, forecast: str
 ) -> DiskReport:
     """Return all that is known of one disk. `forecast`: its next copy, as text."""
-    (row,) = [row for row in _rows(rotation, jobs, views) if row.member.disk == disk]
+    (row,) = [row for row in _rows(rotation, jobs, views, now) if row.member.disk == disk]
     known = row.known.disk if row.known else None
     return DiskReport(
         standing=survey_set(rotation, jobs, views, now=now),

@@ -40,7 +40,7 @@ def _of_set(
     told = [job for job in users if not of or job.name in of]
     if not told:
         return
-    own, local = survey_set_members(rotation, users, views), now.astimezone()
+    own, local = survey_set_members(rotation, users, views, now=now), now.astimezone()
     health = judge_set(rotation, own, local)
     chosen = choose_disk(rotation, own, local)
     waits = is_disk_awaited(users, views, chosen.visited)

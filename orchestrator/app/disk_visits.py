@@ -38,7 +38,14 @@ from orchestrator.process.executor import Writer
 from orchestrator.runner.disk.lease import find_lease, hold_disk, is_attached
 from orchestrator.runner.disk.released import is_released, released_hint, released_sentence
 from orchestrator.runner.disk.state import is_disk_awaited, job_on_disk, jobs_of_set, survey_set_members
-from orchestrator.runner.disk.visit import AttachedDisk, BudgetReader, VisitContext, begin_visit, survey_disks
+from orchestrator.runner.disk.visit import (
+    AttachedDisk,
+    BudgetReader,
+    BudgetReadResult,
+    VisitContext,
+    begin_visit,
+    survey_disks,
+)
 from orchestrator.views.visits import SetStatus
 
 if TYPE_CHECKING:
@@ -73,7 +80,7 @@ def survey_set(
     """
     local, here = now.astimezone(), find_plugged_in(rotation) if here is None else tuple(here)
     users = jobs_of_set(rotation, jobs)
-    own = survey_set_members(rotation, users, views, here)
+    own = survey_set_members(rotation, users, views, here, now=now)
     disk_request, health = choose_disk(rotation, own, local), judge_set(rotation, own, local)
     waits = waits or is_disk_awaited(users, views, disk_request.visited)
     describe = partial(describe_request, rotation, disk_request, health, local, here, waits=waits)
@@ -146,7 +153,8 @@ class PluggedInDisks:
     def kept(self, rotation: RotationSet) -> tuple[str, ...]:
         """Return why plugged-in disks of the set take no copy now."""
         now = compose.now().astimezone()
-        own = survey_set_members(rotation, jobs_of_set(rotation, self.known.jobs), self.visit_context.history.views)
+        users = jobs_of_set(rotation, self.known.jobs)
+        own = survey_set_members(rotation, users, self.visit_context.history.views, now=now)
         here = self._here()
         return tuple(
             told for member in own if member.disk.name in here and (told := explain_left_alone(rotation, member, now))
@@ -236,7 +244,7 @@ class DiskInPlace:
 class DiskVisits:
     """Visits for jobs that run one after the other: a disk stays attached until the last of them has ended.
 
-    `do` runs a job that is placed on a disk, or receives why it is not; `read` reads copies again before a disk is released.
+    `do` runs a job that is placed on a disk, or receives why it is not; `read` and `keep_promise` read copies again before a disk is released.
     """
 
     def __init__(
@@ -247,8 +255,9 @@ class DiskVisits:
         show: Callable[[VisitResult, SetStatus], None],
         *,
         read: BudgetReader | None = None,
+        keep_promise: Callable[[Job], BudgetReadResult | None] | None = None,
     ) -> None:
-        self._read = read
+        self._read, self._keep_promise = read, keep_promise
         self._where, self._known, self._make, self._show = where, known, make_visit_context, show
         self._arrivals: PluggedInDisks | None = None
         self._stays: dict[str, AttachedDisk | DiskInPlace | VisitResult | None] = {}
@@ -265,10 +274,13 @@ class DiskVisits:
                     each_of_them.callback(self._let_go, self._known.rotation(name), attached_disk)
 
     def _let_go(self, rotation: RotationSet, attached_disk: AttachedDisk) -> None:
-        """Read copies again as far as the set's budget goes, and end the visit in every case."""
+        """Read copies again as far as the set's budget goes, and as jobs promise; end the visit in every case."""
+        jobs = jobs_of_set(rotation, self._known.jobs)
         try:
             if self._read is not None and rotation.verify is not None and attached_disk.reports:
-                attached_disk.read_again(jobs_of_set(rotation, self._known.jobs), rotation.verify, self._read)
+                attached_disk.read_again(jobs, rotation.verify, self._read)
+            if self._keep_promise is not None and attached_disk.reports:
+                attached_disk.read_promised(jobs, self._keep_promise)
         finally:
             self._ended(rotation, attached_disk.end(power_off=rotation.power_off))
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from orchestrator.domain.age import is_over
 from orchestrator.domain.job import Job
 from orchestrator.domain.schedule import ON_ATTACH
 from orchestrator.views.format import format_brief
@@ -82,7 +83,7 @@ def _after(job: Job) -> str:
 
 
 def _nobody(beat: "Heartbeat | None", now: datetime) -> str:
-    if beat is not None and now - beat.seen < (_CALLED if beat.orderly else _SEEN):
+    if beat is not None and not is_over(beat.seen, _CALLED if beat.orderly else _SEEN, now):
         return ""
     from orchestrator.views.schedule import daemon_line
 

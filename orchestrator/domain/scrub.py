@@ -3,6 +3,7 @@
 import json
 from datetime import datetime, timedelta
 
+from orchestrator.domain.age import is_over
 from orchestrator.domain.answers import parse_instant, parse_json
 from orchestrator.domain.fast_dataclass import dataclass
 
@@ -68,6 +69,6 @@ def covered_until(sighting: ScrubSighting) -> datetime:
 def is_look_due(looked: str | None, now: datetime) -> bool:
     """Return True when a pool that nobody watches is looked at again. `looked`: the last time, as remembered; None: never."""
     try:
-        return looked is None or not timedelta() <= now - parse_instant(looked) < _SOME_TIME
+        return is_over(parse_instant(looked) if looked else None, _SOME_TIME, now)
     except ValueError:
         return True

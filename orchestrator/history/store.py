@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from orchestrator.domain.age import is_over
 from orchestrator.domain.answers import parse_instant
 from orchestrator.domain.errors import Evidence
 from orchestrator.domain.names import POINT_NAME, parse_point_name
@@ -550,7 +551,7 @@ class History:
     def check_when_due(self, now: datetime) -> None:
         """Look through the whole file when that was not done for a week. Raises: HistoryError when it is damaged."""
         last = self.fact("", _CHECKED, parse_instant)
-        if last is None or not timedelta(0) <= now - last < _CHECK_EVERY:
+        if is_over(last, _CHECK_EVERY, now):
             self._database.check(whole=True)
             self.remember("", _CHECKED, now.isoformat())
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 
+from orchestrator.domain.age import is_older
 from orchestrator.domain.arrival import (
     CLOCK,
     DATED_AHEAD,
@@ -250,6 +251,7 @@ def _changed(
 
 def _silence(series: Series, rules: ArrivalRules, now: datetime) -> Iterator[_ArrivalAlarm]:
     last = max((each[-1] for each in series.values()), key=lambda one: one.at)
-    if (silent := (now - last.at).total_seconds()) > rules.silent_after:
+    if is_older(last.at, rules.silent_after, now):
+        silent = (now - last.at).total_seconds()
         why = f"nothing came for {show_duration(silent)}; silent-after is {show_duration(rules.silent_after)}"
         yield _ArrivalAlarm(guard=SILENT_AFTER, why=why, evidence=(f"the last point: {last}",))

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from orchestrator.domain.age import is_misdated, is_over
 from orchestrator.domain.drill import DrillResult
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import DrillRules
@@ -39,9 +40,8 @@ def decide_drill(rules: DrillRules, past: Sequence[PastDrill], now: datetime) ->
 
 
 def _older(past: Sequence[PastDrill], limit: Seconds, now: datetime) -> bool:
-    # A time after now was recorded by a wrong clock and must not prevent restore tests for years.
-    known = [each.at for each in past if each.at <= now]
-    return not known or (now - max(known)).total_seconds() > limit
+    known = [each.at for each in past if not is_misdated(each.at, now)]
+    return is_over(max(known, default=None), limit, now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

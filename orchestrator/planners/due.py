@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import assert_never
 
+from orchestrator.domain.age import is_over
 from orchestrator.domain.due import BY_STOP_AT, Calendar, Downtime, DueRun, JobHistory, ScheduleAnchor
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
@@ -186,7 +187,7 @@ def _by_arrival(job: Job, facts: DueFacts, past: JobHistory, now: datetime) -> _
     came, last = (facts.arrived or {}).get(job.name), past.last
     if came is None or (last is not None and came <= last.begun <= now):
         return _NONE
-    rested = last is None or last.begun > now or now - last.begun >= timedelta(seconds=job.min_interval or 0)
+    rested = last is None or is_over(last.begun, timedelta(seconds=job.min_interval or 0), now)
     return _PassedTimes(first=came, newest=came, count=1) if rested else _PassedTimes()
 
 

@@ -12,16 +12,16 @@ A failure remains until a run ends well; a run that only waits, or was interrupt
 themselves (damage, points that vanished, files left out) remains until it is over itself: a good run does not end it.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 
+from orchestrator.domain.age import CLOCKS_DIFFER, is_over
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.run import Outcome, RunType
 from orchestrator.domain.units import Seconds, show_count, show_duration
 
 _HOUR = 3600
 _KINDS = {RunType.VERIFY: "verification", RunType.DRILL: "restore test"}
-CLOCKS_DIFFER = timedelta(hours=1)  # a copy dated further after now was made while a clock was wrong
 
 
 class JobState(StrEnum):
@@ -53,7 +53,7 @@ class HealthInput:
     again, if it was recently off or asleep. `paused`: why and until when; empty: not. `broken`: a copy was read again and
     differs from its manifest. `copies` False: the job works on its source alone, and `newest_verified` is its last good run. `problem`:
     the gravest of the copies themselves; `points`: those that history knows; `left_out`: the files that the newest copy lacks, as they could
-    not be read. `unseen`: since when looks at
+    not be read. `unread`: what was not read again within its promise. `unseen`: since when looks at
     the place have not found that copy, and why; `looked` False: as nobody could look there, which alone makes no copy a lost one.
     """
 
@@ -73,6 +73,7 @@ class HealthInput:
     looked: bool = True
     last_kind: RunType = RunType.RUN
     left_out: str = ""
+    unread: str = ""
     points: int = 0
 
     @property
@@ -125,9 +126,9 @@ def _unknown(facts: HealthInput) -> str:
 def _made_up_for(facts: HealthInput, now: datetime, late_after: Seconds) -> str:
     """Return why a late copy needs no person yet. An instant after now is a clock error and excuses nothing."""
     patience = max(late_after / 2, _HOUR)
-    if facts.running and 0 <= (now - facts.running).total_seconds() < patience:
+    if facts.running and facts.running <= now and not is_over(facts.running, Seconds(patience), now):
         return "a run is going on"
-    if facts.awake and 0 <= (now - facts.awake).total_seconds() < _HOUR:
+    if facts.awake and facts.awake <= now and not is_over(facts.awake, Seconds(_HOUR), now):
         return "the machine was off or asleep, and makes up for it"
     return ""
 
@@ -178,7 +179,7 @@ def _by_last_run(facts: HealthInput, age: Seconds | None) -> tuple[JobState, str
     if facts.last in (Outcome.WAITING, Outcome.INTERRUPTED):
         return JobState.WAITING, f"the last run is {told}; {copy}"
     if age is not None and not _is_misdated(age) and not (facts.unseen and facts.looked):
-        return JobState.UP, copy
+        return (JobState.LATE, f"{facts.unread}; {copy}") if facts.unread else (JobState.UP, copy)
     return (JobState.NEW if facts.last is None else JobState.FAILING), copy
 
 

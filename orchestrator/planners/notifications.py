@@ -13,6 +13,7 @@ import re
 from collections.abc import Collection
 from datetime import date, datetime, time, timedelta
 
+from orchestrator.domain.age import is_over
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.notice import NoticeType
 from orchestrator.domain.run import Outcome
@@ -172,7 +173,7 @@ def is_last_believable(day: date, last: date | None) -> bool:
 
 def is_ping_due(last: datetime | None, every: Seconds, now: datetime) -> bool:
     """Return True when the ping is due; a ping recorded after now came from a wrong clock."""
-    return last is None or last > now or (now - last).total_seconds() >= every
+    return is_over(last, every, now)
 
 
 WAITS = (60, 300, 900, 1800, 3600)  # seconds after the first, second … failure of a channel

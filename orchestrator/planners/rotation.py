@@ -6,6 +6,7 @@ An absent disk is no failure, the job waits for it; a disk that is absent for to
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from orchestrator.domain.age import is_misdated, is_older, show_age
 from orchestrator.domain.fast_dataclass import dataclass, field
 from orchestrator.domain.rotation import (
     WEEKDAYS,
@@ -154,7 +155,7 @@ def judge_set(rotation: RotationSet, members: Sequence[SetMember], now: datetime
     """Judge the health of a set at `now`. Lost and retired disks are ignored."""
     active = [member for member in members if member.standing is DiskState.ACTIVE]
     filled = [member.filled for member in active if member.filled]
-    newest = max(filled, default=None)
+    newest = max((each for each in filled if not is_misdated(each, now)), default=max(filled, default=None))
     overdue = {member.disk.name: told for member in active if (told := _overdue(rotation, member, now))}
     return SetHealth(
         newest=newest, late=_late(rotation, active, newest, now), overdue=overdue, all_here=_all_here(rotation, active),
@@ -170,21 +171,31 @@ def _late(rotation: RotationSet, active: Sequence[SetMember], newest: datetime |
     if limit is None:
         return ""
     since = newest or min((member.enrolled for member in active if member.enrolled), default=now)
-    age = (now - since).total_seconds()
-    if age <= limit:
+    if not is_older(since, limit, now):
         return ""
-    told = f"is {show_duration(age)} old" if newest else f"is missing for {show_duration(age)}"
+    told = _old(since, now) if newest else f"is missing for {show_duration((now - since).total_seconds())}"
     return f"the newest whole copy on the set {rotation.name} {told} (limit {show_duration(limit)})"
 
 
 def _overdue(rotation: RotationSet, member: SetMember, now: datetime) -> str:
     limit, since = rotation.each_within, member.filled or member.enrolled
-    if limit is None or since is None or member.sleeps(now) or (now - since).total_seconds() <= limit:
+    if limit is None or since is None or member.sleeps(now) or not is_older(since, limit, now):
         return ""
-    age = show_duration((now - since).total_seconds())
-    told = f"no whole copy on disk {member.disk.name} for {age} (limit {show_duration(limit)})"
+    told = (
+        f"the newest whole copy on disk {member.disk.name} {_old(since, now)}"
+        if is_misdated(since, now)
+        else f"no whole copy on disk {member.disk.name} for {show_duration((now - since).total_seconds())}"
+    )
+    told += f" (limit {show_duration(limit)})"
     where = f"; {describe_place(member.place)}" if member.place and not member.here else ""
     return told + where
+
+
+def _old(at: datetime, now: datetime) -> str:
+    """Return the end of a sentence on the age of a copy."""
+    if is_misdated(at, now):
+        return f"is {show_age(at, now)}: a clock was wrong, and its age is unknown"
+    return f"is {show_duration((now - at).total_seconds())} old"
 
 
 def _sleeping(disk: str, snooze: DiskSnooze, now: datetime) -> str:

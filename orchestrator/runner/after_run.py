@@ -3,6 +3,7 @@
 import os
 from typing import TYPE_CHECKING
 
+from orchestrator.domain.age import is_over
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.kit import DIGESTS, HISTORY
@@ -111,7 +112,7 @@ def is_verification_due(journal: RunRecorder) -> bool:
     if every is None:
         return False
     read = journal.tools.history.newest_whole_reading(journal.job.name, journal.job.target.name)
-    return not every or read is None or (journal.now - read).total_seconds() > every
+    return not every or is_over(read, every, journal.now)
 
 
 def _verify(journal: RunRecorder, writer: Writer, executor: StepExecutor, newest: RestorePoint) -> None:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from datetime import timedelta
 
+from orchestrator.domain.age import is_over
 from orchestrator.domain.answers import parse_instant
 from orchestrator.domain.errors import OrchestratorError, PermissionDenied
 from orchestrator.domain.hashes import sha256
@@ -67,7 +68,7 @@ def refresh_kit(journal: RunRecorder, writer: Writer) -> None:
     engine, known = tools.engine, tools.history.kits.of(job.name)
     if not implements(engine, KitMaker) or tools.engine.stays:
         return
-    fresh = known is not None and journal.now - known.made_at < OFTEN
+    fresh = known is not None and not is_over(known.made_at, OFTEN, journal.now)
     if fresh and is_fresh(journal):  # made today, but this disk has no copy of it yet
         return
     try:
@@ -88,7 +89,7 @@ def refresh_kit(journal: RunRecorder, writer: Writer) -> None:
 def is_fresh(journal: RunRecorder) -> bool:
     """Return True when the job's place (in a rotation set: this disk) got or refused a kit within a day."""
     sent = journal.tools.history.fact(journal.job.name, _key(journal), parse_instant)
-    return sent is not None and journal.now - sent < OFTEN
+    return not is_over(sent, OFTEN, journal.now)
 
 
 def record_kit_sent(journal: RunRecorder) -> None:

@@ -4,8 +4,10 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from orchestrator.domain.act import ActRecord, ActRequest, ActVerb
+from orchestrator.domain.age import is_over
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.units import Seconds
 from orchestrator.views.format import format_brief
 from orchestrator.views.point_page import restore_commands
 
@@ -51,7 +53,7 @@ def recent_acts(acts: Sequence[ActRecord], now: datetime) -> tuple[ActRow, ...]:
     return tuple(
         act_row(each, now)
         for each in acts
-        if each.verb is not ActVerb.PLAN and (each.ended is None or (now - each.ended).total_seconds() < _RECENT_S)
+        if each.verb is not ActVerb.PLAN and (each.ended is None or not is_over(each.ended, Seconds(_RECENT_S), now))
     )
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from orchestrator.domain.age import is_over
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.rotation import AT_MACHINE, IN_TRANSIT, DiskState
-from orchestrator.domain.units import show_duration, show_size
+from orchestrator.domain.units import Seconds, show_duration, show_size
 from orchestrator.views.disks import DiskRow, SetReport
 from orchestrator.views.format import format_ago, format_brief
 from orchestrator.views.visits import case_warning
@@ -103,7 +104,7 @@ def _released(report: SetReport, now: datetime) -> DiskRow | None:
         if row.last and row.last.safe and row.last.released and row.member.place in (AT_MACHINE, IN_TRANSIT)
     ]
     at, number = max(released, default=(None, 0))
-    return report.disks[number] if at and (now - at).total_seconds() < _SHOWN_SAFE_S else None
+    return report.disks[number] if not is_over(at, Seconds(_SHOWN_SAFE_S), now) else None
 
 
 def _disk(report: SetReport, row: DiskRow, now: datetime) -> DiskCard:

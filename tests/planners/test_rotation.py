@@ -120,6 +120,19 @@ def test_a_set_is_late_as_a_whole() -> None:
     assert judge_set(declared, [member("a", 7)], NOW).late == "", "exactly at the limit it is fine"
 
 
+def test_a_disk_that_a_wrong_clock_filled_is_missed_by_its_name() -> None:
+    """It was filled in a year to come, so nobody would have missed it until then."""
+    declared = rotation("a", "b", each_within=30 * DAY, fresh_within=7 * DAY)
+    found = judge_set(declared, [member("a", -366), member("b", 3)], NOW)
+    assert (found.late, list(found.overdue)) == ("", ["a"]), "the other one is fresh"
+    assert found.overdue["a"] == (
+        "the newest whole copy on disk a is dated 366 d after now: a clock was wrong, and its age is unknown (limit 30 d)"
+    )
+    found = judge_set(declared, [member("a", -366)], NOW)
+    assert found.late.startswith("the newest whole copy on the set offsite is dated 366 d after now: a clock was wrong")
+    assert judge_set(declared, [member("a", -0.02)], NOW).overdue == {}, "two clocks differ"
+
+
 def test_too_many_members_at_home() -> None:
     declared = rotation("a", "b", "c", away_at_least=1)
     here = [member("a", here=True), member("b", here=True)]

@@ -6,6 +6,7 @@ space. All others are advice.
 
 from collections.abc import Iterable, Iterator
 
+from orchestrator.domain.age import is_older, show_age
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.units import show_count, show_duration, show_size
 from orchestrator.engines.pool.config_checks import check_pool_setup
@@ -156,14 +157,12 @@ def _of_scans(world: PoolSurvey, options: PoolOptions) -> Iterator[PoolFinding]:
     if scan is None:
         yield PoolFinding(word="old-scrub", grave=False, says=f"{pool} was never scrubbed", hint=scrub)
         return
-    age = (world.at - scan.ended).total_seconds() if scan.ended else 0.0
+    ago = show_age(scan.ended, world.at) if scan.ended else "just now"
     if scan.state == "canceled":
-        says = f"the {scan.kind} of {pool} was cancelled {show_duration(age)} ago, so it is not known whether all of it can be read"
+        says = f"the {scan.kind} of {pool} was cancelled {ago}, so it is not known whether all of it can be read"
         yield PoolFinding(word="old-scrub", grave=False, says=says, hint=scrub)
-    elif age > options.scrub_late:
-        says = (
-            f"all of {pool} was last read {show_duration(age)} ago; scrub-late is {show_duration(options.scrub_late)}"
-        )
+    elif scan.ended and is_older(scan.ended, options.scrub_late, world.at):
+        says = f"all of {pool} was last read {ago}; scrub-late is {show_duration(options.scrub_late)}"
         yield PoolFinding(word="old-scrub", grave=False, says=says, hint=scrub)
     if scan.repaired:
         says = f"the scrub of {pool} repaired {show_size(scan.repaired)}: some disk gives back other data than it got"

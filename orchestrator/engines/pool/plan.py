@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from orchestrator.domain.age import is_older, show_age
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Decision, NothingToDo, Pipeline, Plan, Refusal, Step
 from orchestrator.domain.run import Outcome
@@ -53,17 +54,16 @@ def explain_due_scrub(world: PoolSurvey, options: PoolOptions) -> str:
         return "it was never scrubbed"
     if scan.state != "finished" or scan.kind != "scrub" or scan.ended is None:
         return f"the last {scan.kind} was cancelled" if scan.state == "canceled" else f"the last scan was a {scan.kind}"
-    age = (world.at - scan.ended).total_seconds()
-    return (
-        f"the last scrub ended {show_duration(age)} ago; scrub-every is {show_duration(every)}" if age > every else ""
-    )
+    if not is_older(scan.ended, every, world.at):
+        return ""
+    return f"the last scrub ended {show_age(scan.ended, world.at)}; scrub-every is {show_duration(every)}"
 
 
 def is_scrub_overdue(world: PoolSurvey, options: PoolOptions) -> bool:
     """Return True when a scrub no longer waits for transfers, as it is later than scrub-late."""
     scan = world.status.scan
     last = scan.ended or scan.began if scan else None
-    return last is not None and (world.at - last).total_seconds() > options.scrub_late
+    return last is not None and is_older(last, options.scrub_late, world.at)
 
 
 def describe_sound_pool(world: PoolSurvey) -> str:
@@ -76,7 +76,7 @@ def _describe_scan(scan: PoolScan | None, now: datetime) -> str:
     if scan is None:
         return "never scrubbed"
     if scan.ended is not None:
-        ended = f"{show_duration((now - scan.ended).total_seconds())} ago"
+        ended = show_age(scan.ended, now)
         return (
             f"the last {scan.kind} was cancelled {ended}"
             if scan.state == "canceled"

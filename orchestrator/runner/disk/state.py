@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from orchestrator.domain.age import CLOCKS_DIFFER, is_over
 from orchestrator.domain.answers import parse_instant
 from orchestrator.domain.authentication import AuthenticationKey
 from orchestrator.domain.fast_dataclass import replace
@@ -92,12 +93,19 @@ def was_tagged(known: DiskRecord | None, key: AuthenticationKey, views: HistoryR
 
 
 def survey_set_members(
-    rotation: RotationSet, jobs: Sequence[Job], views: HistoryReader, here: Iterable[str] = ()
+    rotation: RotationSet, jobs: Sequence[Job], views: HistoryReader, here: Iterable[str] = (), *, now: datetime
 ) -> tuple[SetMember, ...]:
-    """Return the disks of the set with their remembered facts. `here`: names of those that are plugged in."""
+    """Return the disks of the set with their remembered facts. `here`: names of those that are plugged in.
+
+    What is dated after `now`, by a wrong clock, counts only on a disk that has nothing else.
+    """
     known, places, snoozes = views.disks.known(), views.disks.places(), views.disks.snoozes()
     visits, healths = views.disks.last_visits(), views.disks.last_healths()
-    copies = {job.name: {copy.place: copy.current_at for copy in views.health_facts(job.name).copies} for job in jobs}
+    latest = now + CLOCKS_DIFFER
+    copies = {
+        job.name: {copy.place: copy.current_at for copy in views.health_facts(job.name, latest=latest).copies}
+        for job in jobs
+    }
     plugged = set(here)
     found = []
     for disk in rotation.disks:
@@ -164,7 +172,7 @@ def explain_not_due(job: Job, disk: Disk, views: HistoryReader, now: datetime) -
         return ""
     place = str(job_on_disk(job, disk).target.location)
     begun = next((run.begun_at for run in views.runs(job.name, _LOOKED_AT) if run.target == place), None)
-    if begun is None or begun > now or (now - begun).total_seconds() >= job.min_interval:
+    if begun is None or is_over(begun, job.min_interval, now):
         return ""
     return f"its last run on this disk began {show_duration((now - begun).total_seconds())} ago, and min-interval is {show_duration(job.min_interval)}"
 

@@ -226,6 +226,14 @@ class AttachedDisk:
             if left <= 0 or done.report.outcome is Outcome.INTERRUPTED:
                 return
 
+    def read_promised(self, jobs: Sequence[Job], read: Callable[[Job], BudgetReadResult | None]) -> None:
+        """Read again what the jobs promise for this disk, as much as is its part of the time since the last visit."""
+        for job in jobs:
+            if any(each.outcome is Outcome.INTERRUPTED for each in (*self.reports, *self.readings)):
+                return
+            if job.verify.read_all_within is not None and (done := self._with(job, read)) is not None:
+                self.readings.append(done.report)
+
     def _with(self, job: Job, do: Callable[[Job], T]) -> T | None:
         if self.failure is not None:
             return None

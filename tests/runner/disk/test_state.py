@@ -92,7 +92,7 @@ def test_a_disk_is_filled_as_of_the_oldest_of_its_jobs(history: History) -> None
     history.disks.is_at("d1", "office", note="", now=NOW)
     jobs = (job(), job("mail"))
     copied(history, "photos", "red", 2)
-    red, blue = survey_set_members(SET, jobs, history.views, here=["blue"])
+    red, blue = survey_set_members(SET, jobs, history.views, here=["blue"], now=NOW)
     assert (red.filled, red.place, red.here, red.standing, red.enrolled) == (
         None,
         "office",
@@ -103,9 +103,9 @@ def test_a_disk_is_filled_as_of_the_oldest_of_its_jobs(history: History) -> None
     assert (blue.filled, blue.place, blue.here, blue.enrolled) == (None, "", True, None)
     copied(history, "mail", "red", 5)
     copied(history, "mail", "blue", 1)
-    red, blue = survey_set_members(SET, jobs, history.views)
+    red, blue = survey_set_members(SET, jobs, history.views, now=NOW)
     assert (red.filled, blue.filled) == (NOW - timedelta(days=5), None)
-    assert [each.filled for each in survey_set_members(SET, (), history.views)] == [None, None], (
+    assert [each.filled for each in survey_set_members(SET, (), history.views, now=NOW)] == [None, None], (
         "no job: nothing is whole"
     )
 

@@ -5,6 +5,9 @@ from orchestrator.domain.fast_dataclass import dataclass
 SOURCE_IDENTITY = "source-identity"  # the key under which history remembers it
 SOURCE_STATE = "source-state"  # the same for the state of a source; empty: it is as ever
 RESTORED = "restored"  # the key under which history remembers where a finished restore went, until the next good run
+RESTORE_BEGUN = (
+    "restore-begun"  # the same for the last restore of datasets, its instant and where to, until it has ended
+)
 LAST_RESTORE = "last-restore"  # the same for a text on the last restore of a job's source, its instant and the copy that it came from
 OWED = "snapshot-after is owed"  # the same for a run that holds the source still, and since when; empty: none does
 

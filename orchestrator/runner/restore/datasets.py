@@ -4,15 +4,19 @@ No remaining work is remembered here: each survey finds it, so the same command 
 """
 
 import os
+from datetime import datetime, timedelta
 
+from orchestrator.domain.age import is_over
+from orchestrator.domain.answers import NOT_READ, parse_instant
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.dataset_restore import DatasetRestorePlan, DatasetRestoreRequest
 from orchestrator.domain.errors import RecordsRefused, VerificationFailed
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location
 from orchestrator.domain.plan import NothingToDo, Plan, Refusal
 from orchestrator.domain.run import Outcome, RunReport
-from orchestrator.domain.source_identity import RESTORED, SOURCE_IDENTITY
+from orchestrator.domain.source_identity import RESTORE_BEGUN, RESTORED, SOURCE_IDENTITY
 from orchestrator.domain.source_state import SourceState
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest, implements
@@ -33,6 +37,7 @@ from orchestrator.runner.verify.compare_sides import ComparisonResult, run_compa
 from orchestrator.runner.verify.read_files import describe_counts, describe_first_findings
 
 _NO_RECORDS = "no-bookmarks"  # allowed: a copy without holds at the side that sends
+_SAID_AGAIN = timedelta(days=1)  # so long a restore that was cut counts as one that goes on
 _LOOKS = 8  # surveys: end a receive, send, release, properties, mounts; and more for changes meanwhile
 
 
@@ -111,6 +116,8 @@ def restore_datasets(journal: RunRecorder, writer: Writer, restore_request: Rest
                 _tell_lost(journal, writer, dataset_request, restore_request)
                 return _done(journal, dataset_request, nothing, verified, found)
             case Plan() as plan:
+                if look == 0:
+                    tools.history.remember(job.name, RESTORE_BEGUN, f"{journal.now.isoformat()} {dataset_request.to}")
                 if look == 0 and dataset_request.to == job.source:
                     why, hint = (
                         f"{job.source} is being restored",
@@ -154,11 +161,24 @@ def _returner(tools: RunContext) -> DatasetRestorer:
 
 def _run_request(job: Job, tools: RunContext, restore_request: RestoreOptions, name: str) -> RunRequest:
     notes = f"{tools.state}/notes/restore-{job.name}-{name}"
-    restored = tools.history.recall(job.name, RESTORED)
+    restored, begun = (tools.history.recall(job.name, key) or "" for key in (RESTORED, RESTORE_BEGUN))
+    if is_same_restore(begun, restore_request.to, tools.clock()):
+        restored = str(restore_request.to)
     return RunRequest(
-        now=tools.clock(), notes=notes, allowed=frozenset({"aside"} if restore_request.aside else ()),
-        remembered={} if restored is None else {RESTORED: restored},
+        now=tools.clock(), notes=notes, allowed=frozenset({"aside"} if restore_request.aside else ()), remembered={RESTORED: restored},
     )  # fmt: skip
+
+
+def is_same_restore(begun: str, to: Location, now: datetime) -> bool:
+    """Return True when a restore to here began lately, and no end of it is known: cut after its last deed, it is said again.
+
+    Why not for ever: what changed there since would pass for what came back. `begun`: as history remembers it; empty: none.
+    """
+    instant, _, where = begun.partition(" ")
+    try:
+        return where == str(to) and not is_over(parse_instant(instant), _SAID_AGAIN, now)
+    except NOT_READ:
+        return False
 
 
 def _do(
@@ -256,6 +276,7 @@ def _done(
         isinstance(last, NothingToDo) and verified is None and history.recall(journal.job.name, RESTORED) == str(to)
     )
     history.remember(journal.job.name, RESTORED, str(to))
+    history.remember(journal.job.name, RESTORE_BEGUN, "")
     as_of = (
         f" as of {dataset_request.until.name}, the newest whole point"
         if dataset_request.newer and dataset_request.until

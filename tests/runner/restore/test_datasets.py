@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from orchestrator.domain.place import Location, Place
 from orchestrator.domain.plan import Effect, NothingToDo, Plan, Refusal, Step, single_command
 from orchestrator.domain.point import Finding, RestorePoint, Verdict
 from orchestrator.domain.run import Outcome
+from orchestrator.domain.source_identity import RESTORE_BEGUN, RESTORED
 from orchestrator.engines.contract.comparison import ComparisonPlan
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs import ZfsEngine
@@ -51,6 +52,7 @@ class Coming(ZfsEngine):
         self.contents: list[bool] = []
         self.confirmations = 0
         self.allowed: list[frozenset[str]] = []
+        self.remembered: list[str] = []
 
     def survey_dataset_restore(
         self, job: Job, dataset_request: DatasetRestoreRequest, requested: RunRequest, reader: Reader, *, content: bool
@@ -60,6 +62,7 @@ class Coming(ZfsEngine):
 
     def plan_dataset_restore(self, seen: Any, requested: RunRequest) -> DatasetRestorePlan:
         self.allowed.append(requested.allowed)
+        self.remembered.append(requested.remembered.get(RESTORED, ""))
         return self.parts.pop(0) if len(self.parts) > 1 else self.parts[0]
 
     def plan_restore_verification(self, seen: Any, requested: RunRequest) -> ComparisonPlan | Refusal:
@@ -111,6 +114,41 @@ def test_part_after_part_and_proved_once(tools: RunContext, tmp_path: Path) -> N
     assert (report.warnings, engine.confirmations, report.points) == (("mind", "a key"), 1, ())
     assert engine.contents == [False, False, False], "the look that finds all data there proves them too"
     assert tools.history.views.points("photos") == ()
+
+
+def test_one_that_is_cut_after_its_last_deed_is_the_same_when_it_is_said_again(
+    tools: RunContext, tmp_path: Path
+) -> None:
+    """The power went before its end was recorded, and the job ran since: it was refused, with `--aside` for what had just come back."""
+
+    class Cut(Coming):
+        """The last part is carried out, and then the power goes."""
+
+        def plan_dataset_restore(self, seen: Any, requested: RunRequest) -> DatasetRestorePlan:
+            if len(self.remembered) == 3:
+                raise KeyboardInterrupt
+            return super().plan_dataset_restore(seen, requested)
+
+    end = Plan(summary="end", stages=((step(tmp_path, "mount"),),), again=True)
+    given: Any = Cut(*parts(tmp_path)[:2], DatasetRestorePlan(decision=end, whole=True))
+    with pytest.raises(KeyboardInterrupt):
+        run_restore(JOB, replace(tools, engine=given), WISH)
+    history, now = tools.history, tools.clock()
+    assert history.recall("photos", RESTORE_BEGUN), "before the first deed"
+    history.remember("photos", RESTORED, "")  # as a run that ended well does
+    after, engine = told(tools, DatasetRestorePlan(decision=NothingToDo(why="it holds all", current=None)))
+    for begun, counts in (
+        (now - timedelta(days=2), False), (now + timedelta(days=2), False), (now - timedelta(minutes=5), True), (None, False),
+    ):  # fmt: skip
+        history.remember("photos", RESTORED, "")
+        if begun is not None:
+            history.remember("photos", RESTORE_BEGUN, f"{begun.isoformat()} tank/photos")
+        assert run_restore(JOB, after, WISH).outcome is Outcome.DONE
+        assert engine.remembered.pop() == ("tank/photos" if counts else ""), begun
+    history.remember("photos", RESTORED, "")
+    history.remember("photos", RESTORE_BEGUN, f"{now.isoformat()} tank/photos")
+    run_restore(JOB, after, replace(WISH, to=Location(path="tank/other")))
+    assert engine.remembered.pop() == "", "another place"
 
 
 def test_a_copy_whose_pool_takes_no_hold_comes_back_all_the_same(tools: RunContext, tmp_path: Path) -> None:

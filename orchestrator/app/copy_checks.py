@@ -14,6 +14,8 @@ from orchestrator.domain.point import Finding, VerifyJobResult
 from orchestrator.domain.run import Outcome, unrecorded_report
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from orchestrator.app.disk_visits import DiskVisits
     from orchestrator.config.models import Configuration
     from orchestrator.domain.job import Job
@@ -98,6 +100,72 @@ def verify_jobs(
                 break
     ends = tuple(VerifyEnd(verified=each, hints=hints) for each, hints in zip(done, cured, strict=True))
     return VerifyEnds(jobs=tuple(one.name for one in jobs), ends=ends)
+
+
+def read_promised(settings: Settings, names: Sequence[str], *, hears: Hears = unheard) -> "tuple[RunReport, ...]":
+    """Read again what [verify] read-all-within asks for by now; of jobs that are named at once, in no window and up to no `per-day`.
+
+    Without a name: of all jobs that promise it, each once a day and in its window; those on removable disks are read by their visits.
+    Raises: WrongRequest.
+    """
+    from orchestrator.runner.verify.read_budget import read_as_promised
+
+    known = settings.configuration()
+    named = tuple(known.job(name) for name in dict.fromkeys(names))
+    if without := [each.name for each in named if each.verify.read_all_within is None]:
+        raise WrongRequest(
+            f"{', '.join(without)}: promises no reading",
+            f'read-all-within = "90d" below [verify] in {without[0]}.toml promises it; `{settings.repeat(f"verify {without[0]}")}` reads the newest point',
+        )
+    turns: list[tuple[Job, datetime | None]] = [(each, None) for each in named] or list(_turns(settings, known))
+    reports: list[RunReport] = []
+    if not turns:
+        return ()
+    with _checking(settings, known, hears) as checks:
+        for one, until in turns:
+
+            def read(
+                placed: "Job", until: "datetime | None" = until
+            ) -> "tuple[RunReport, str | None, Sequence[Finding]]":
+                done = checks.session.do(placed, read_as_promised, at_once=bool(named), until=until)
+                just = "all that is due was read just now"
+                report = done.report if done else unrecorded_report(placed.name, Outcome.NOTHING, just, hint="")
+                reports.append(report)
+                return report, None, ()
+
+            _, waits = checks.check(one, read, alone=len(turns) == 1)
+            if waits is not None:
+                reports.append(waits)
+            if checks.session.stopped:
+                break
+    return tuple(reports)
+
+
+def _turns(settings: Settings, known: "Configuration") -> "Iterator[tuple[Job, datetime | None]]":
+    """Yield the jobs whose turn it is, each with the end of its window; None: it has none."""
+    from orchestrator import compose
+    from orchestrator.app.local_clock import local_calendar
+    from orchestrator.domain.answers import parse_instant
+    from orchestrator.domain.job import TimeWindow
+    from orchestrator.planners.read_deadline import is_turn
+    from orchestrator.runner.verify.read_budget import PROMISED_TURN
+
+    now, calendar = compose.now(), local_calendar()
+    with settings.views() as views:
+        for job in known.jobs:
+            if job.verify.read_all_within is None or job.target.rotates:
+                continue
+            if all(each.place != job.target.name for each in views.points(job.name)):
+                continue  # nothing is there yet
+            last = views.fact(
+                job.name, PROMISED_TURN + job.target.name, lambda text: parse_instant(text) if text else None
+            )
+            window = job.verify.window
+            if is_turn(last, now) and (window is None or calendar.is_open(window, now)):
+                yield (
+                    job,
+                    None if window is None else calendar.opens(TimeWindow(begin=window.end, end=window.begin), now),
+                )
 
 
 def drill_jobs(

@@ -232,8 +232,8 @@ class _Scan:
         return visit.attached
 
     def _let_go(self, visit: "_Visit") -> None:
-        """Read copies again as far as the set's budget goes, and end the visit."""
-        from orchestrator.app.session import make_budget_reader
+        """Read copies again as far as the set's budget goes, and as jobs promise; end the visit."""
+        from orchestrator.app.session import make_budget_reader, make_promise_reader
         from orchestrator.runner.disk.state import jobs_of_set, order_jobs
 
         if visit.over:
@@ -242,9 +242,11 @@ class _Scan:
             self._end_unattached(visit)
             return
         attached, rotation = self._attach(visit), visit.rotation
+        jobs = order_jobs(jobs_of_set(rotation, self._arrivals.known.jobs))
         if attached is not None and rotation.verify is not None and not self._session.stopped:
-            jobs = order_jobs(jobs_of_set(rotation, self._arrivals.known.jobs))
             attached.read_again(jobs, rotation.verify, make_budget_reader(self._settings, self._session))
+        if attached is not None and not self._session.stopped:
+            attached.read_promised(jobs, make_promise_reader(self._settings, self._session))
         self._detach(visit)
 
     def _end_unattached(self, visit: "_Visit") -> None:

@@ -2,13 +2,15 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.domain.fast_dataclass import dataclass, replace
+from orchestrator.domain.age import CLOCKS_DIFFER
+from orchestrator.domain.fast_dataclass import dataclass, field, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import USED
+from orchestrator.domain.point import ReadTotals
 from orchestrator.domain.problem import (
     SAME_COMMAND,
     UNSEEN,
@@ -22,9 +24,10 @@ from orchestrator.domain.problem import (
 from orchestrator.domain.run import Outcome, RunType
 from orchestrator.domain.source_identity import SOURCE_STATE
 from orchestrator.domain.source_state import parse_source_state
+from orchestrator.domain.units import show_duration
 from orchestrator.history.values import NO_POINTS, HealthFacts, PointCounts, RunRecord
 from orchestrator.history.views import HistoryReader
-from orchestrator.planners.health import CLOCKS_DIFFER, CopyHealth, HealthInput, JobState, judge_health
+from orchestrator.planners.health import CopyHealth, HealthInput, JobState, judge_health
 from orchestrator.views.drills import newest_drill
 from orchestrator.views.format import unseen_sentence
 from orchestrator.views.status import JobStatus, Overview
@@ -49,13 +52,14 @@ Pauses = Mapping[str, "JobPause"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFacts:
-    """The facts by which a job is judged, as history has them. `problems`: at all places."""
+    """The facts by which a job is judged, as history has them. `problems`: at all places; `read`: by place, of a job that promises reading."""
 
     health: HealthFacts
     memory: Mapping[str, str]
     points: PointCounts
     drills: "tuple[DrillRecord, ...]"
     problems: tuple[Problem, ...]
+    read: Mapping[str, ReadTotals] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,12 +105,35 @@ def read_job_facts(jobs: Sequence[Job], views: HistoryReader, now: datetime) -> 
         )
         memory, points = views.memory_of_jobs(names), views.point_counts_of_jobs(names)
         drills, problems = views.drills.of_jobs(names, limit=_DRILLS), views.problems.open_of_jobs(names)
+        promised = {job.name: now - span for job in jobs if (span := _promised(job))}
+        read = {name: dict(places) for name, places in views.read_totals(promised).items()} if promised else {}
     return {
         name: JobFacts(
-            health=health[name], memory=memory[name], points=points[name], drills=drills[name], problems=problems[name]
+            health=health[name], memory=memory[name], points=points[name], drills=drills[name], problems=problems[name],
+            read=read.get(name, {}),
         )
         for name in names
-    }
+    }  # fmt: skip
+
+
+def _promised(job: Job) -> timedelta | None:
+    within = job.verify.read_all_within
+    return None if within is None else timedelta(seconds=within)
+
+
+def _unread(job: Job, read: Mapping[str, ReadTotals], now: datetime) -> tuple[str, str]:
+    """Return what was not read again within its promise, as a sentence, and what ends that; empty where nothing is late."""
+    limit = _promised(job)
+    places = [disk.name for disk in job.target.rotation.disks] if job.target.rotation else [job.target.name]
+    ages = {place: now - oldest for place in places if place in read and (oldest := read[place].oldest)}
+    late = {place: age for place, age in ages.items() if limit and age > limit}
+    if limit is None or not late:
+        return "", ""
+    place, age = max(late.items(), key=lambda each: each[1])
+    where = f"on disk {place}" if job.target.rotates else f"at {place}"
+    told = f"a part of the copies {where} was not read for {show_duration(age.total_seconds())}; read-all-within is {show_duration(limit.total_seconds())}"
+    read_it = f"poolferry verify {job.name} --due"
+    return told, f"plug in disk {place}, and: {read_it}" if job.target.rotates else read_it
 
 
 def _place(job: Job) -> tuple[str, str] | None:
@@ -146,6 +173,7 @@ def judge_job(
     problems = () if moved else tuple(each for each in found.problems if at is None or each.place == at[0])
     gravest = next((each for each in problems if each.kind is not ProblemType.LEFT_OUT), None)
     left_out = next((each for each in reversed(problems) if each.kind is ProblemType.LEFT_OUT), None)
+    unread, unread_hint = ("", "") if moved else _unread(job, found.read, now)
     judged = HealthInput(
         first_begun=facts.first_begun,
         last=blamed.outcome if blamed else None,
@@ -161,6 +189,7 @@ def judge_job(
         paused=_rests(pause, now) if pause else "",
         problem=problem_sentence(gravest) if gravest else "",
         left_out=problem_sentence(left_out) if left_out else "",
+        unread=unread,
         unseen=unseen_sentence(unseen, (blamed.why or "") if blamed else "") if unseen else "",
         looked=unseen is None or unseen.looked,
         points=found.points.number,
@@ -172,7 +201,7 @@ def judge_job(
         health = replace(health, why=why)
     chosen = None if judged.last in (Outcome.FAILED, Outcome.REFUSED) else gravest or left_out
     hint = (
-        _hint(blamed, chosen, job, found.points.newest) or _late_hint(job, health, judged)
+        _hint(blamed, chosen, job, found.points.newest) or _late_hint(job, health, judged, unread_hint)
         if health.state in _WITH_HINT
         else ""
     )
@@ -192,10 +221,12 @@ def _hint(blamed: RunRecord | None, problem: Problem | None, job: Job, newest: s
     return hint
 
 
-def _late_hint(job: Job, health: CopyHealth, judged: HealthInput) -> str:
+def _late_hint(job: Job, health: CopyHealth, judged: HealthInput, unread: str) -> str:
     """Return what ends the lateness of a copy, or the doubt in one, where no run failed; empty where it is not late, or a disk is to be brought."""
     if judged.last is Outcome.NOTHING and health.age is None and job.copies and not job.target.rotates:
         return f"poolferry verify {job.name}"  # it found copies of before this history
+    if health.state is JobState.LATE and judged.unread and health.why.startswith(judged.unread):
+        return unread
     if health.state is not JobState.LATE or not job.copies or job.target.rotates:
         return ""
     if health.age is not None and health.age < 0:

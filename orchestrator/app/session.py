@@ -263,7 +263,22 @@ def open_visits(
     return DiskVisits(
         settings.where, known, make, show,
         read=make_budget_reader(settings, session) if read_again else None,
+        keep_promise=make_promise_reader(settings, session) if read_again else None,
     )  # fmt: skip
+
+
+def make_promise_reader(settings: Settings, session: "Session") -> "Callable[[Job], BudgetReadResult | None]":
+    """Return a function that reads again what a job promises, as far as it is its turn, and reports the result."""
+
+    def read(job: "Job", /) -> "BudgetReadResult | None":
+        from orchestrator.runner.verify.read_budget import read_as_promised
+
+        done = session.do(job, read_as_promised)
+        if done is not None:
+            settings.subscriber.ended(done.report)
+        return done
+
+    return read
 
 
 def make_budget_reader(settings: Settings, session: "Session") -> "BudgetReader":

@@ -14,6 +14,10 @@ from orchestrator.cli.terminal.screen import Terminal, exit_code
     examples=(
         ("verify photos", "read the newest point again and compare it with its manifest"),
         ("verify photos --point 2026-11 --source", "an older point, and the source beside it"),
+        (
+            "verify --due",
+            "what read-all-within in [verify] asks for, for cron or a timer: the daemon does it by itself",
+        ),
     ),
     section="restore",
     short_help="Read copies again and compare.",
@@ -22,12 +26,21 @@ from orchestrator.cli.terminal.screen import Terminal, exit_code
 @POINT
 @click.option("--source", is_flag=True, help="read the source too: distinguishes damage there from changes")
 @click.option("--content", is_flag=True, help="of datasets too, read every file on both sides, not only guids")
+@click.option(
+    "--due",
+    is_flag=True,
+    help="read again what read-all-within in [verify] asks for by now; of a job that is named at once",
+)
 @pass_terminal
-def verify(terminal: Terminal, job: Sequence[str], point: str | None, *, source: bool, content: bool) -> int:
+def verify(terminal: Terminal, job: Sequence[str], point: str | None, *, source: bool, content: bool, due: bool) -> int:
     """Read copies again and compare every file with the manifest; of all jobs without a name.
 
     Datasets are compared with their source: by the guids of all snapshots, and with --content file by file.
     """
+    if due:
+        if point or source or content:
+            raise click.UsageError("--due reads what was not read for longest: no --point, --source or --content")
+        return _read_due(terminal, job)
     from orchestrator.app.copy_checks import verify_jobs
     from orchestrator.views.copies import repair_source_lines, repair_source_values, verification_value
 
@@ -42,6 +55,15 @@ def verify(terminal: Terminal, job: Sequence[str], point: str | None, *, source:
     values = [{**verification_value(each.verified), "heal": repair_source_values(each.hints)} for each in found.ends]
     terminal.answer_json(lambda: values[0] if len(found.jobs) == 1 else {"verified": values})
     return exit_code(each.verified.report.outcome for each in found.ends)
+
+
+def _read_due(terminal: Terminal, job: Sequence[str]) -> int:
+    from orchestrator.app.copy_checks import read_promised
+    from orchestrator.domain.run_values import report_value
+
+    reports = read_promised(terminal, job)
+    terminal.answer_json(lambda: {"read": [report_value(each) for each in reports]})
+    return exit_code(each.outcome for each in reports)
 
 
 COMMAND = verify

@@ -180,6 +180,7 @@ def parse_job(toml_file: TomlFile, name: str, engines: Engines) -> JobDraft:
     _judge_permits(toml_file)
     _judge_target(toml_file, engine)
     _judge_sections(toml_file, engine)
+    _judge_reading(toml_file)
     sections = {key: _read_section(toml_file, key, model, models) for key, model in models.items()}
     _judge_snapshots(toml_file, sections, engine)
     if (drill := sections["drill"]) and drill.check_command:
@@ -249,6 +250,18 @@ def _judge_target(toml_file: TomlFile, engine: EngineSection | None) -> None:
         toml_file.say(
             ("target",), "is missing", 'where the copies go: the name of a place in targets.toml, such as "backup"'
         )
+
+
+def _judge_reading(toml_file: TomlFile) -> None:
+    """Check that what bounds the reading stands beside its promise."""
+    table = toml_file.table.get("verify")
+    if not isinstance(table, dict):
+        return
+    for key in ("per-day", "window"):
+        if key in table and "read-all-within" not in table:
+            toml_file.say(
+                ("verify", key), "is for copies that are read again by a promise", 'read-all-within = "90d" beside it'
+            )
 
 
 def _judge_snapshots(toml_file: TomlFile, sections: dict[str, Any], engine: EngineSection | None) -> None:

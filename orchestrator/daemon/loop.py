@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from orchestrator import compose
 from orchestrator.app import local_clock as timekeeping
 from orchestrator.app.acts import ActContext, ActService
+from orchestrator.app.beside_process import BesideProcess
 from orchestrator.app.config_cache import LoadedConfig, config_fingerprint, config_for_runs, reload_config
 from orchestrator.app.due_check import DueCheckResult, JobHistoryCache, check_due, next_scheduled_time, retry_unrecorded
 from orchestrator.app.pidfile import DaemonPresence, hold_daemon_lock
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
 
 LOOK_S = 25.0
 BESIDE_S = 3600.0
+READ_S = 1800.0  # between two looks whether copies are to be read again
 DRAIN_S = 70.0
-_SENDER_ENDS_S = 10.0
+_BESIDE_ENDS_S = 10.0
 _STILL = 4 * EVERY_S  # without a tick for so long the timers have stopped
 Say = Callable[[str], None]
 
@@ -88,6 +90,7 @@ class Daemon:
         self._awake = SleepInhibitor(INHIBITS[self._kept.machine.clock.inhibit])
         self._teller = Notifier(self._where, self._say)
         self._sender: SenderProcess | None = None
+        self._reader: BesideProcess | None = None
         self._teller.take(self._kept)
         self._take(self._kept)
         for absence in (each for each in self._presence.absences if not each.restart):
@@ -185,6 +188,7 @@ class Daemon:
                 self._start(due_run)
             self._look_beside()
             self._keep_sender()
+            self._keep_reader()
             self._tell(seen, now, changed=bool(ended or seen.fresh or seen.over or seen.turn.begin))
         except HistoryError as error:
             self._say(f"{error.why}; {error.hint}")
@@ -220,6 +224,16 @@ class Daemon:
             self._sender = SenderProcess(self._where, os.environ, self._say)
         if self._sender is not None:
             self._sender.keep(centre)
+
+    def _keep_reader(self) -> None:
+        """Keep the process that reads copies again where a job promises it. Why one beside: hours of reading must hold up no run of the job."""
+        wanted = any(job.verify.read_all_within and not job.target.rotates for job in self._kept.configuration.jobs)
+        if self._reader is None and wanted:
+            self._reader = BesideProcess(
+                "read again", ("verify", "--due"), self._where, os.environ, self._say, again_s=READ_S, ends=True
+            )
+        if self._reader is not None:
+            self._reader.keep(wanted=wanted, config=lambda: config_for_runs(self._where, self._kept))
 
     def _see(self, now: datetime) -> DueCheckResult:
         patient = [name for name, run in self._running.items() if run.waits]
@@ -316,8 +330,9 @@ class Daemon:
         self._say(f"ends ({heard.end})" + (f"; asks {', '.join(self._running)} to end too" if self._running else ""))
         for running in self._running.values():
             running.end("the daemon ends")
-        if self._sender is not None:
-            self._sender.end(0.0)
+        for beside in (self._sender, self._reader):
+            if beside is not None:
+                beside.end(0.0)
         until = compose.monotonic() + DRAIN_S
         if self._control is not None:
             self._control.close()
@@ -329,8 +344,9 @@ class Daemon:
         self._awake.need(False)
         self._clockwork.stop()
         self._teller.stop()
-        if self._sender is not None:
-            self._sender.end(_SENDER_ENDS_S)
+        for beside in (self._sender, self._reader):
+            if beside is not None:
+                beside.end(_BESIDE_ENDS_S)
         self._presence.end(compose.now())
 
 

@@ -203,6 +203,21 @@ class SnapshotRules:
         return not any(rules) and self.use is None
 
 
+def parse_promise(text: str) -> Seconds:
+    """Parse how often all copies are read again, such as "90d". Raises: ValueError."""
+    seconds = parse_duration(text)
+    if seconds < 86400:
+        raise ValueError('a duration of a day or more, such as "90d"')
+    return seconds
+
+
+def parse_amount(text: str) -> Bytes:
+    """Parse a size that is not nothing, such as "200G". Raises: ValueError."""
+    if not (size := parse_size(text)):
+        raise ValueError('a size above 0, such as "200G"')
+    return size
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyRules:
     """Settings for reading copies again and verifying them."""
@@ -213,6 +228,16 @@ class VerifyRules:
         default=None, parse=parse_often, example="7d",
     )  # fmt: skip
     workers: int = config_key("readers at once; 1 suits a spinning disk", default=4, least=1)
+    read_all_within: Seconds | None = config_key(
+        "all copies at the target are read again at least so often", default=None, parse=parse_promise, example="90d"
+    )
+    per_day: Bytes | None = config_key(
+        "at most so much of them a day; without it as much as the promise needs",
+        default=None, parse=parse_amount, example="200G",
+    )  # fmt: skip
+    window: TimeWindow | None = config_key(
+        "when they are read, in the machine's local time", default=None, parse=parse_window, example="22:00-06:00"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

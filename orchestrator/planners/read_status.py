@@ -8,6 +8,7 @@ from orchestrator.domain.units import Bytes, Seconds
 
 USUAL_LIMIT = Seconds(90 * 86400.0)  # where a job promises nothing
 PACE_SPAN = Seconds(90 * 86400.0)
+PROMISE_PACE_DAYS = 14  # the pace by which a promise is judged is that of so many days
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

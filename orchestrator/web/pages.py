@@ -423,7 +423,15 @@ class Pages:
 
         now = compose.now()
         rows = [
-            read_row(each.job, each.place, each.status, limit=each.limit, promised=each.promised, now=now)
+            read_row(
+                each.job,
+                each.place,
+                each.status,
+                limit=each.limit,
+                promised=each.promised,
+                now=now,
+                promise=each.promise,
+            )
             for each in survey_reading(self._settings, now)
         ]
         return self.render("reading.html", rows=rows)

@@ -156,6 +156,9 @@ yearly = 5
 digest = "blake3"
 every = "7d"
 workers = 1
+read-all-within = "90d"
+per-day = "200G"
+window = "22:00-06:00"
 
 [drill]
 every = "7d"

@@ -66,7 +66,8 @@ config.migrate.syncoid.parse_pattern config.migrate.syncoid.parse_special
 config.migrate.time_span.parse_calendar config.models._parse_limit_name config.models._parse_permit_away
 config.models.parse_job_name
 config.sets.parse_file config.times.parse_spread domain.authentication.parse_uses domain.fleet.parse_centre
-domain.gate.parse_gate_dataset domain.gate.parse_gate_folder domain.gate.parse_pool_id domain.job.parse_scratch domain.job.parse_window
+domain.gate.parse_gate_dataset domain.gate.parse_gate_folder domain.gate.parse_pool_id domain.job.parse_amount
+domain.job.parse_promise domain.job.parse_scratch domain.job.parse_window
 domain.machine._parse_centre domain.machine._parse_pem_path domain.machine.parse_folder domain.machine.parse_listen
 domain.machine.parse_textfile domain.notice.parse_hour domain.notice.parse_server domain.permit.parse_limit_name
 domain.permit.parse_permit_away domain.schedule.parse_normal_schedule

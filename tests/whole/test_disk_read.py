@@ -75,3 +75,17 @@ def test_the_same_budget_holds_for_a_visit_of_one_job_alone(drawer: LoopDisks) -
     assert ([visit["jobs"] for visit in shown["history"]], shown["read"]) == ([["photos"]], None)
     assert "  read again: 1 of 1 point not yet" in drawer.run("disks", "show", drawer.full("red")).out
     assert drawer.run("verify", "photos").code == 0, "a visit for a reading reads no more than that"
+
+
+def test_a_promise_is_kept_by_visits(tmp_path: Path) -> None:
+    """Without a budget of the set; each visit reads the part of the time since the last one, and what is overdue."""
+    made = LoopDisks(tmp_path)
+    try:
+        made.declare()
+        made.job("photos", '[verify]\nread-all-within = "90d"\n')
+        made.enrolled("red")
+        (told,) = visit(made)["read"]
+        assert (told["outcome"], told["why"].startswith("read ")) == ("done", True), told
+        assert made.run("verify", "--due", "--json").value["read"] == [], "disks are read by their visits"
+    finally:
+        made.close()

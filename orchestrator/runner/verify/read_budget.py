@@ -1,4 +1,4 @@
-"""Verification of copies within a budget, resumed the next time: visits are short, disks are large.
+"""Verification of copies within a budget, resumed the next time: visits are short, disks are large, and a promise is kept bit by bit.
 
 A point is read in parts, file after file; a dataset as a whole, by a send whose output is discarded, which needs no key.
 """
@@ -7,7 +7,8 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 
 from orchestrator.domain.answers import check_count, parse_instant, parse_json
 from orchestrator.domain.errors import ManifestForged
@@ -21,6 +22,8 @@ from orchestrator.domain.units import Bytes, show_count, show_duration, show_siz
 from orchestrator.engines.contract.comparison import StreamReader
 from orchestrator.engines.contract.engine import implements
 from orchestrator.history.store import WHOLE
+from orchestrator.history.values import PointRecord
+from orchestrator.planners.read_deadline import AgedData, decide_budget, is_turn
 from orchestrator.planners.read_order import ReadItem, choose_next_read, oldest_read
 from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
@@ -40,18 +43,35 @@ from orchestrator.runner.verify.read_files import (
 from orchestrator.verify.entry import ManifestEntry
 from orchestrator.verify.manifest import read_manifest, write_manifest
 
+_PIECE = 16 << 30  # bytes read at a time: what was read until then is kept when the rest is cut
+_UNKNOWN = 1 << 30  # bytes of a point whose size nobody recorded
+PROMISED_TURN = "promised reading on "  # before the name of a place: a small fact of a job, when its last turn began
+Weigh = Callable[[Sequence[AgedData]], int]
+
 
 class _ReadBudget:
-    """The progress of a reading: the data read so far, and the remaining budget."""
+    """The progress of a reading: the data read so far, and the remaining budget.
 
-    def __init__(self, budget: int) -> None:
+    `weigh`: decides the budget once it is known what there is; `over`: whether the time is up.
+    """
+
+    def __init__(
+        self, budget: int = 0, *, weigh: Weigh | None = None, over: Callable[[], bool] = lambda: False
+    ) -> None:
         self.budget, self.read, self.whole = budget, 0, 0
+        self.promised, self.over = weigh is not None, over
         self.bad: list[str] = []
         self.evidence: list[str] = []
+        self._weigh = weigh
 
     @property
     def left(self) -> int:
-        return self.budget - self.read
+        return 0 if self.over() else self.budget - self.read
+
+    def settle(self, items: Sequence[AgedData]) -> None:
+        """Decide the budget, where that was left to what there is."""
+        if self._weigh is not None:
+            self.budget = self._weigh(items)
 
 
 def read_within_budget(job: Job, tools: RunContext, *, budget: Bytes) -> BudgetReadResult:
@@ -62,6 +82,30 @@ def read_within_budget(job: Job, tools: RunContext, *, budget: Bytes) -> BudgetR
     return BudgetReadResult(report=_reread(journal, tally), read=tally.read)
 
 
+def read_as_promised(
+    job: Job, tools: RunContext, *, at_once: bool = False, until: datetime | None = None
+) -> BudgetReadResult | None:
+    """Read again what [verify] read-all-within asks for now; None: nothing, as the last turn was a short while ago.
+
+    `at_once`: a person asks, who waits for no turn; `until`: when the time for it is up.
+    """
+    key, now = PROMISED_TURN + job.target.name, tools.clock()
+    last = tools.history.fact(job.name, key, lambda text: parse_instant(text) if text else None)
+    if job.verify.read_all_within is None or not (at_once or is_turn(last, now)):
+        return None
+    journal = begin_run(job, tools, "[verify] read-all-within asks for it", RunType.VERIFY)
+    journal.attempt_begun()
+    tools.history.remember(job.name, key, now.isoformat())
+    tally = _ReadBudget(
+        weigh=lambda items: decide_budget(items, job.verify, last=last, now=now, at_once=at_once),
+        over=lambda: until is not None and tools.clock() >= until,
+    )
+    report = _reread(journal, tally)
+    if report.outcome is Outcome.INTERRUPTED and not tally.read:
+        tools.history.remember(job.name, key, last.isoformat() if last else "")
+    return BudgetReadResult(report=report, read=tally.read)
+
+
 def _reread(journal: RunRecorder, tally: _ReadBudget) -> RunReport:
     tools = journal.tools
     try:
@@ -70,7 +114,9 @@ def _reread(journal: RunRecorder, tally: _ReadBudget) -> RunReport:
             return _ended(journal, tally, _send(journal, writer, tools.engine, tally), "dataset")
         return _ended(journal, tally, _points(journal, writer, tally), "point")
     except ENDS_A_RUN as error:
-        return journal.ended_by(error, continues="it continues at the next visit")
+        return journal.ended_by(
+            error, continues=f"it continues {'with the next turn' if tally.promised else 'at the next visit'}"
+        )
 
 
 def _ended(journal: RunRecorder, tally: _ReadBudget, units: Sequence[ReadItem], what: str) -> RunReport:
@@ -98,9 +144,10 @@ def _points(journal: RunRecorder, writer: Writer, tally: _ReadBudget) -> Sequenc
     points = {point.name: point for point in there if point.manifest is not None}
     notes = f"{tools.state}/notes/verify-{job.name}"
     os.makedirs(notes, mode=0o700, exist_ok=True)
+    tally.settle(_promised_items(journal, points))
     while tally.left > 0:
         began = _PartialRead.of(journal)
-        units = _read_items(journal, points)
+        units = _read_items(journal, points, asked=not tally.promised)
         unit = choose_next_read(units, since)
         name = began.point if began.point in points else unit.name if unit else None
         if name is None:
@@ -111,16 +158,38 @@ def _points(journal: RunRecorder, writer: Writer, tally: _ReadBudget) -> Sequenc
     return _read_items(journal, points)
 
 
-def _read_items(journal: RunRecorder, points: Mapping[str, RestorePoint]) -> list[ReadItem]:
+def _known_points(journal: RunRecorder) -> dict[str, PointRecord]:
     job = journal.job
-    known = {each.name: each for each in journal.tools.history.views.points(job.name) if each.place == job.target.name}
-    units = []
-    for name in points:
-        own = known.get(name)
-        units.append(
-            ReadItem(name=name, read_at=own.whole_at if own else None, suspect=bool(own and own.sound is False))
+    return {each.name: each for each in journal.tools.history.views.points(job.name) if each.place == job.target.name}
+
+
+def _read_items(journal: RunRecorder, points: Mapping[str, RestorePoint], *, asked: bool = True) -> list[ReadItem]:
+    """Return the points with their last readings. `asked`: what is known as damaged is read once more, though all of it was read since."""
+    known = _known_points(journal)
+    return [
+        ReadItem(name=name, read_at=own.whole_at if own else None, suspect=own is not None and _is_suspect(own, asked=asked))
+        for name, own in ((name, known.get(name)) for name in points)
+    ]  # fmt: skip
+
+
+def _is_suspect(own: PointRecord, *, asked: bool) -> bool:
+    """Return True when damage was found that no reading of the whole point has confirmed since: else each turn would read it alone."""
+    told = own.whole_at is not None and (own.reading is None or own.reading.read_at <= own.whole_at)
+    return own.sound is False and (asked or not told)
+
+
+def _promised_items(journal: RunRecorder, points: Iterable[str]) -> list[AgedData]:
+    known = _known_points(journal)
+    largest = max((each.bytes or 0 for each in known.values()), default=0) or _UNKNOWN
+    return [
+        AgedData(size=Bytes(largest), since=None)
+        if (own := known.get(name)) is None
+        else AgedData(
+            size=Bytes(largest if own.bytes is None else own.bytes), since=own.whole_at or own.made_at or own.taken_at,
+            suspect=_is_suspect(own, asked=False),
         )
-    return units
+        for name in points
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +255,7 @@ def _read(
         return True
     header, entries = read_manifest(manifest)
     after = bytes.fromhex(began.after) if began.point else None
-    part, whole = _part(entries, after, tally.left, any_size=not tally.read)
+    part, whole = _part(entries, after, min(tally.left, _PIECE), single=tally.left if tally.read else None)
     if not part and not whole:
         return False
     if (whole or point.damaged) and not began.point:  # only a complete reading removes a note of damage
@@ -217,13 +286,14 @@ def _manifest(point: RestorePoint) -> Location:
 
 
 def _part(
-    entries: Iterator[ManifestEntry], after: bytes | None, allowed: int, *, any_size: bool
+    entries: Iterator[ManifestEntry], after: bytes | None, allowed: int, *, single: int | None
 ) -> tuple[list[ManifestEntry], bool]:
-    """Return the next entries in the budget, and whether they are the last. `any_size`: at least one, of any size."""
+    """Return the next entries of so many bytes, and whether they are the last. `single`: the largest size of the first; None: any."""
     part, size, passed = list[ManifestEntry](), 0, after is None
     for entry in entries:
         if passed:
-            if size + entry.size > allowed and not (any_size and not size):
+            fits = size + entry.size <= allowed or (not size and (single is None or entry.size <= single))
+            if not fits:
                 return part, False
             part.append(entry)
             size += entry.size
@@ -250,6 +320,8 @@ def _send(journal: RunRecorder, writer: Writer, engine: StreamReader, tally: _Re
     since = journal.now
     found = {each.name: each for each in engine.sendable(journal.job, writer)}
     read = _sent(journal, found)
+    came = min((each.made_at for each in _known_points(journal).values() if each.made_at), default=journal.now)
+    tally.settle([AgedData(size=found[name].size, since=unit.read_at or came) for name, unit in read.items()])
     while tally.left > 0 and (unit := choose_next_read(read.values(), since)) is not None:
         if tally.read and found[unit.name].size > tally.left:
             break

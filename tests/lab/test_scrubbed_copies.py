@@ -76,3 +76,16 @@ def test_a_scrub_of_a_pool_that_nobody_watches_counts_after_a_run(master: Virtua
         assert master.poolferry("run", "photos").code == 0
         assert read_points(master, "photos") == (["one"] if at else [])
         master.sh(f"sleep 1.1; zpool scrub -w vault; {AHEAD.format(1)}; zfs snapshot tank/photos@{name}")
+    declare_promise(master)
+    assert master.poolferry("verify", "--due", "--json").json["read"][0]["outcome"] == "done"
+    master.sh(AHEAD.format(11))
+    late = master.poolferry("status", "--json").json["jobs"][0]
+    assert (late["state"], late["hint"]) == ("late", "poolferry verify photos --due")
+    assert master.sh(late["hint"]).code == 0, "each dataset is sent, and goes nowhere"
+    assert read_points(master, "photos") == ["one", "two"]
+    assert master.poolferry("run", "photos").code == 0
+    assert master.poolferry("status", "--json").json["jobs"][0]["state"] == "up"
+
+
+def declare_promise(machine: VirtualMachine) -> None:
+    machine.job("photos", f'{DATASETS}[verify]\nread-all-within = "10d"\n', targets=VAULT)

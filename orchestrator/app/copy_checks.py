@@ -148,6 +148,7 @@ def _turns(settings: Settings, known: "Configuration") -> "Iterator[tuple[Job, d
     from orchestrator.domain.answers import parse_instant
     from orchestrator.domain.job import TimeWindow
     from orchestrator.planners.read_deadline import is_turn
+    from orchestrator.runner.disk.state import is_paused
     from orchestrator.runner.verify.read_budget import PROMISED_TURN
 
     now, calendar = compose.now(), local_calendar()
@@ -155,8 +156,8 @@ def _turns(settings: Settings, known: "Configuration") -> "Iterator[tuple[Job, d
         for job in known.jobs:
             if job.verify.read_all_within is None or job.target.rotates:
                 continue
-            if all(each.place != job.target.name for each in views.points(job.name)):
-                continue  # nothing is there yet
+            if is_paused(job, views, now) or all(each.place != job.target.name for each in views.points(job.name)):
+                continue  # or nothing is there yet
             last = views.fact(
                 job.name, PROMISED_TURN + job.target.name, lambda text: parse_instant(text) if text else None
             )

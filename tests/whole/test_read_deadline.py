@@ -112,6 +112,10 @@ def test_so_much_a_day_and_within_a_window(read: House) -> None:
     (turn,) = due(read)
     assert "read 58.6 KiB again" in str(turn["why"]), turn
     assert standing(read)["state"] == "late"
+    age(read.state, 1)
+    assert read.call("pause", "photos").code == 0
+    assert due(read) == [], "it rests"
+    assert read.call("resume", "photos").code == 0
     read.job(verify={**PROMISE, "window": closed, "per-day": "60K"})
     (turn,) = due(read, "photos")
     assert "the oldest reading is" in str(turn["why"]), "a person asks, and waits for no window"

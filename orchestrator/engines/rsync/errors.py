@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 
 from orchestrator.domain.answers import split_lines, too_much
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import (
     BaseGone,
     HostUnreachable,
@@ -38,6 +39,7 @@ from orchestrator.domain.failure_table import (
 )
 from orchestrator.domain.hint_phrases import GOES_ON, LOOKS_AGAIN
 from orchestrator.domain.names import shorten
+from orchestrator.domain.place import Location
 from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.contract.engine import SkippedEntries
 from orchestrator.engines.rsync.abilities import UNABLE, explain_unable
@@ -50,9 +52,9 @@ EXIT_VANISHED = 24
 _QUOTED = re.compile(r'"[^"\n]*"')
 _PROGRAM = re.compile(r"(?P<program>[a-z][a-z0-9_.-]*): ")
 FIND_LINKS = (
-    "if the target takes no link of so many bytes (XFS: 1,024), `find SOURCE -xdev -type l -size +1024c` lists them: shorten or exclude "
-    "those that lie deep"
+    "if the target takes no link of so many bytes (XFS: 1,024), `{}` lists them: shorten or exclude those that lie deep"
 )
+_LINKS = "find {} -xdev -type l -size +1024c"
 
 
 _TABLE = (
@@ -196,7 +198,7 @@ _TABLE = (
         words=r"errors with program diagnostics",
         error=OutsideError,
         why="rsync could not print a message: of a link that was not taken, it is too long where path and text together are more than 5 KB",
-        hint=FIND_LINKS,
+        hint=FIND_LINKS.format(_LINKS.format("SOURCE")),
     ),
     FailureRow(
         words=r"out of memory|Cannot allocate memory|exceeded --max-alloc",
@@ -250,6 +252,12 @@ _TABLE = (
     ),
     SSH_ENDED,
 )
+
+
+def find_links(source: Location) -> str:
+    """Return what helps where rsync cannot name a link that a target did not take."""
+    line = _LINKS.format(quoted(source.path))
+    return FIND_LINKS.format(f"{source.host.ssh} {quoted(line)}" if source.host else line)
 
 
 def explain(broken: PipelineFailed) -> OrchestratorError:

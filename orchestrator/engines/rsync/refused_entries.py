@@ -15,7 +15,7 @@ from orchestrator.domain.errors import EntriesRefused
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_short_name
 from orchestrator.domain.units import show_count
-from orchestrator.engines.rsync.errors import FIND_LINKS, HARMLESS, below, exit_code, find_skipped_entries, is_partial
+from orchestrator.engines.rsync.errors import HARMLESS, below, exit_code, find_links, find_skipped_entries, is_partial
 from orchestrator.engines.rsync.left_out import BEGINNING, MOST_LEFT_OUT, OVER_QUOTA, TOO_LARGE
 from orchestrator.engines.rsync.model import TEMPORARY
 from orchestrator.engines.rsync.parse import parse_moved, parse_name
@@ -106,7 +106,7 @@ def find_refused(
     return EntriesRefused(
         f"the target does not take {show_count(count, 'entry', 'entries')}: {shown}{more}",
         evidence=broken.evidence,
-        hint=FIND_LINKS if unnamed else _NAME_THEM,
+        hint=find_links(job.source) if unnamed else _NAME_THEM,
         entries=few_entries(entries, MOST_LEFT_OUT),
         unnamed=unnamed,
     )

@@ -43,6 +43,22 @@ def test_of_owners_that_are_not_given_only_a_quota_leaves_out_a_file(call: str, 
     assert (found is not None and set(found.entries) == {b"hers/file"}) is left_out
 
 
+def test_links_that_cannot_be_named_are_listed_by_what_the_hint_says(tmp_path: Path) -> None:
+    """It had SOURCE in it, for a person to replace."""
+    source = tmp_path / "her 'links'"
+    source.mkdir()
+    os.symlink("x" * 2000, source / "long")
+    os.symlink("x" * 1000, source / "short")
+    found = find_refused(failed(code=13), [], job(source=Location(path=str(source))), "/copy", None)
+    assert found is not None
+    command = found.hint.split("`")[1]
+    listed = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout
+    assert listed == f"{source}/long\n"
+    far = find_refused(failed(code=13), [], job(source=Location(path="/a b", host=HOST)), "/copy", None)
+    assert far is not None
+    assert f"`{HOST.ssh} " in far.hint
+
+
 @pytest.mark.parametrize("far", [False, True], ids=["source here", "source far"])
 @pytest.mark.parametrize("name", ['shared/alice" -> "x', 'shared/bob" -> "x', "shared/plain"])
 def test_a_name_with_an_arrow_in_a_folder_of_several_users_leaves_out_no_entry_of_another(

@@ -18,7 +18,9 @@ from orchestrator.process.executor import Reader
 USUAL_FOLDERS = ("/etc/poolferry", "/var/lib/poolferry")
 SHIPPED = "/usr/bin/poolferry"
 DAEMON_UNITS = ("poolferry.service", "poolferry-run@.service", "poolferry-disk@.service")
-TIMER_UNITS = ("poolferry-due.service", "poolferry-due.timer", "poolferry-run@.service", "poolferry-disk@.service")
+TIMER_UNITS = (
+    "poolferry-due.service", "poolferry-due.timer", "poolferry-read.service", "poolferry-run@.service", "poolferry-disk@.service",
+)  # fmt: skip
 ALL_UNITS = tuple(dict.fromkeys((*DAEMON_UNITS, *TIMER_UNITS)))
 FLEET_UNITS = ("poolferry-fleet.service",)  # on the centre of a fleet
 WEB_UNITS = ("poolferry-web.service", "poolferry-web.socket")

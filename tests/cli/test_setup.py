@@ -45,6 +45,7 @@ def test_the_units_call_the_program_that_installs_them() -> None:
         'ExecStart="/opt/pool ferry/bin/poolferry" fleet watch --every 5m',
         'ExecStart="/opt/pool ferry/bin/poolferry" run %i',
         'ExecStart="/opt/pool ferry/bin/poolferry" run --due',
+        'ExecStart="/opt/pool ferry/bin/poolferry" verify --due',
         'ExecStart="/opt/pool ferry/bin/poolferry" web',
     ]
     assert not any(SHIPPED in text for text in texts.values())

@@ -21,7 +21,7 @@ def test_it_is_enabled_runs_a_job_is_removed_and_purged(master: VirtualMachine, 
     package = build(DEB, tmp_path / "dist")
     master.write("/root/poolferry.deb", package.read_bytes())
     master.sh(f"{_MODULES}; dpkg -i --force-depends /root/poolferry.deb", seconds=PATIENCE)
-    units = "poolferry.service poolferry-run@photos.service poolferry-due.service poolferry-due.timer poolferry-disk@sdb.service"
+    units = "poolferry.service poolferry-run@photos.service poolferry-due.service poolferry-due.timer poolferry-read.service poolferry-disk@sdb.service"
     done = master.sh(f"cd /usr/lib/systemd/system && systemd-analyze verify --man=no {units}", check=False, seconds=60)
     assert (done.code, done.complaint) == (0, "")
     assert (

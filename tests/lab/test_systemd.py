@@ -31,7 +31,7 @@ BOTH = pytest.mark.flavours("trixie", "bookworm")  # systemd 257 and 252
 def test_the_units_are_what_systemd_takes(master: Machine) -> None:
     master.poolferry("setup", "systemd", check=True)
     master.poolferry("setup", "systemd", "--timer", check=True)
-    units = "poolferry.service poolferry-run@photos.service poolferry-due.service poolferry-due.timer"
+    units = "poolferry.service poolferry-run@photos.service poolferry-due.service poolferry-due.timer poolferry-read.service"
     done = master.sh(f"cd /etc/systemd/system && systemd-analyze verify --man=no {units}", check=False)
     assert (done.code, done.complaint) == (0, "")
     for unit in units.split()[:3]:

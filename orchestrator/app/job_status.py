@@ -21,6 +21,7 @@ from orchestrator.domain.problem import (
     problem_hint,
     problem_sentence,
 )
+from orchestrator.domain.rotation import DiskState
 from orchestrator.domain.run import Outcome, RunType
 from orchestrator.domain.source_identity import SOURCE_STATE
 from orchestrator.domain.source_state import parse_source_state
@@ -105,8 +106,7 @@ def read_job_facts(jobs: Sequence[Job], views: HistoryReader, now: datetime) -> 
         )
         memory, points = views.memory_of_jobs(names), views.point_counts_of_jobs(names)
         drills, problems = views.drills.of_jobs(names, limit=_DRILLS), views.problems.open_of_jobs(names)
-        promised = {job.name: now - span for job in jobs if (span := _promised(job))}
-        read = {name: dict(places) for name, places in views.read_totals(promised).items()} if promised else {}
+        read = _read_by_place(jobs, views, now)
     return {
         name: JobFacts(
             health=health[name], memory=memory[name], points=points[name], drills=drills[name], problems=problems[name],
@@ -114,6 +114,20 @@ def read_job_facts(jobs: Sequence[Job], views: HistoryReader, now: datetime) -> 
         )
         for name in names
     }  # fmt: skip
+
+
+def _read_by_place(jobs: Sequence[Job], views: HistoryReader, now: datetime) -> dict[str, dict[str, ReadTotals]]:
+    """Return what was read again of the jobs that promise it, by job and place; not on a disk that nobody expects."""
+    promised = {job.name: now - span for job in jobs if (span := _promised(job))}
+    if not promised:
+        return {}
+    away = set[str]()
+    if any(job.target.rotates for job in jobs if job.name in promised):
+        asleep = {disk for disk, snooze in views.disks.snoozes().items() if snooze.until > now}
+        known = views.disks.known()
+        away = {each.name for each in known if each.standing is not DiskState.ACTIVE or each.disk in asleep}
+    totals = views.read_totals(promised)
+    return {name: {place: one for place, one in places if place not in away} for name, places in totals.items()}
 
 
 def _promised(job: Job) -> timedelta | None:

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from orchestrator.app.job_status import judge_job
 from orchestrator.domain.errors import NotNow
-from orchestrator.domain.job import Job
+from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.rotation import VISIT_WITHIN, DiskState
 from orchestrator.domain.units import Seconds
 from orchestrator.history.store import History, open_history
+from orchestrator.planners.health import JobState
 from orchestrator.runner.disk.state import (
     explain_not_due,
     find_disk_record,
@@ -170,3 +172,21 @@ def test_how_a_disk_comes_to_its_place_without_us() -> None:
     pool = "zpool list poolferry-red >/dev/null 2>&1 || zpool import -N poolferry-red"
     assert reach_commands(replace(RED, content="zfs", inside=None)) == (pool,)
     assert reach_commands(replace(RED, content="zfs", inside="1", key_file=None, identity="u1"))[1:] == (pool,)
+
+
+def test_only_a_disk_that_is_expected_is_missed_by_a_promise_of_reading(history: History) -> None:
+    history.disks.keep(known())
+    copied(history, "photos", "red", 100)
+    one = job(verify=VerifyRules(read_all_within=Seconds(90 * 86400.0)))
+
+    def told() -> tuple[JobState, str]:
+        found = judge_job(one, history.views, now=NOW, alive=lambda *_: False)
+        return found.health.state, found.hint
+
+    assert told() == (JobState.LATE, "plug in disk red, and: poolferry verify photos --due")
+    for standing in (DiskState.LOST, DiskState.RETIRED):
+        history.disks.keep(replace(known(), standing=standing))
+        assert told()[0] is not JobState.LATE, standing
+    history.disks.keep(known())
+    history.disks.snooze("d1", until=NOW + timedelta(days=1), note="", now=NOW)
+    assert told()[0] is not JobState.LATE

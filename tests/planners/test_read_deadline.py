@@ -1,10 +1,11 @@
 """The reading promise: what a turn reads, and when the promise breaks."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orchestrator.domain.job import VerifyRules
+from orchestrator.domain.job import VerifyRules, parse_amount, parse_promise
 from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.planners.read_deadline import AgedData, decide_budget, forecast_deadline, is_turn
 
@@ -47,6 +48,17 @@ def test_a_day_has_its_limit_but_for_a_person() -> None:
     assert budget(item(5_000, 91), rules=rules, last=7) == 1_000, "days that were missed are not saved up"
     assert budget(item(5_000, 91), rules=rules, last=0.5) == 500
     assert budget(item(5_000, 91), rules=rules, at_once=True) == 5_000
+
+
+def test_without_a_promise_nothing_is_read() -> None:
+    assert budget(item(5_000, 91), rules=VerifyRules()) == 0
+
+
+@pytest.mark.parametrize(("parse", "text"), [(parse_promise, "23h"), (parse_amount, "0")])
+def test_what_promises_nothing_is_refused(parse: Callable[[str], object], text: str) -> None:
+    assert (parse_promise("90d"), parse_amount("1K")) == (Seconds(90 * 86400.0), Bytes(1024))
+    with pytest.raises(ValueError, match="such as"):
+        parse(text)
 
 
 @pytest.mark.parametrize(

@@ -384,6 +384,7 @@ class Step:
         False  # its programs link what is unchanged before the copy; what they cannot link is copied by another attempt
     )
     counts_links: bool = False  # its output says now and then how many entries are linked so far, one number a line
+    spare: tuple[str, ...] = ()  # local files: it does not run where all of these are empty by then
     needs: tuple[tuple[str, bytes], ...] = ()  # local files that must hold these bytes before the step begins
     remembers: tuple[str, str] | None = None  # a small fact for later plans, (key, value), once it has ended well
     vain: tuple[str, str] | None = None  # and one, once it has failed for a reason of its own

@@ -344,7 +344,7 @@ class StepExecutor:
                         self._stream(step, step.work, progress, end, timeout=limit)
                 case Pipeline() if step.settles:
                     self._publisher.complete(step.work, lambda each: self._stream(step, each, progress, end))
-                case Pipeline():
+                case Pipeline() if not step.spare or any(map(os.path.getsize, step.spare)):
                     self._stream(step, step.work, progress, end)
                 case TargetTrial() | TargetPreparation():
                     if not _is_done_here(step.work):

@@ -1,12 +1,12 @@
-"""A program that writes the small plain files of a source into a new copy, before rsync does the rest: TREE WHICH OF RESERVED…, in the copy.
+"""A program that writes the small plain files of a source into a new copy, before rsync does the rest: TREE WHICH OF HOW LEFT RESERVED…, in the copy.
 
 As `plain_files`, but other people work in the tree meanwhile, and the digest of each file is told as rsync tells it. It reads paths below
 both trees from its input, with "./" before and NUL after each; only folders are meant, and "./." is all. Of so many such programs side by
 side each takes the files of other folders. It leaves to the copy that follows, besides what `plain_files` leaves: files of several names,
 on other filesystems or with long runs of zeros, and what changed while it was read or just before, as one more change might not show in
-its times. Where much of a tree is not for it, it ends.
+its times. HOW: "one": folders on other filesystems are left by themselves alone. Where much of a tree is not for it, it ends, and leaves all.
 
-What it wrote counts only because rsync looks at all of it once more: at what the source has by then, and has no more.
+What it wrote counts only because both sides are listed and compared at the end: names, kinds, sizes, times and the rest.
 """
 
 import contextlib
@@ -20,6 +20,7 @@ from orchestrator.trees.plain_files import (
     FOLDER,
     LARGEST,
     READ,
+    LeftPaths,
     PlainFileWriter,
     TargetTakesNothing,
     make_file,
@@ -49,7 +50,8 @@ class FewArePlain(Exception):
 class SourceFileWriter(PlainFileWriter):
     """A writer of the plain files of a source. `device`: the number of its filesystem; `tell`: takes lines as rsync writes them.
 
-    `share`: its number, and how many share the folders. Use it in a `with`: at its end all that was written has its time.
+    `share`: its number, and how many share the folders. `stays`: a copy does not cross to other filesystems.
+    Use it in a `with`: at its end all that was written has its time.
     """
 
     def __init__(
@@ -58,12 +60,14 @@ class SourceFileWriter(PlainFileWriter):
         tell: "Callable[[bytes], object]",
         device: int,
         share: tuple[int, int] = (0, 1),
+        *,
+        stays: bool = False,
     ) -> None:
         from xxhash import xxh3_128_hexdigest
 
-        super().__init__(reserved, lambda _: None)
+        super().__init__(reserved, lambda _: None, share)
         self._report, self._device, self._digest = tell, device, xxh3_128_hexdigest
-        self._which, self._of = share
+        self._stays = stays
         self._ours = True
         self._now = self._coarse = 0
         self._left = 0
@@ -85,23 +89,24 @@ class SourceFileWriter(PlainFileWriter):
 
     def write_files(self, old: int, new: int, above: str) -> list[str]:
         """Write the files of a folder; return the names of its folders. Raises: TargetTakesNothing · FewArePlain · OSError."""
+        self._ours = crc32(os.fsencode(above)) % self._of == self._which
         if os.fstat(old).st_dev != self._device:
+            if self._ours:
+                (self.left.single if self._stays else self.left.whole).append(above[:-1])
             return []
         self._now = clock_gettime_ns(FILE_CLOCK)
         self._coarse = self._now - _COARSE
-        self._ours = crc32(os.fsencode(above)) % self._of == self._which
         return super().write_files(old, new, above)
 
     def write_file(self, name: str, old: int, new: int) -> None:
         """Write one file, where it is for us. Raises: TargetTakesNothing · FewArePlain."""
-        if not self._ours:
-            return
         try:
             found, content = self._read(name, old)
             made = None if content is None else make_file(name, new, found, content)
         except OSError:  # what cannot be read, or is there already
             made = content = None
         if made is None or content is None:
+            self._leave(self.above + name)
             self._left += 1
             if self._left > _MOST_LEFT:
                 raise FewArePlain
@@ -112,6 +117,16 @@ class SourceFileWriter(PlainFileWriter):
         self._waiting.append((made, found.st_mtime_ns, line))
         if len(self._waiting) >= _TOGETHER:
             self._end()
+
+    def _takes(self, _: int, /) -> bool:
+        return self._ours
+
+    def _names_folder(self) -> bool:
+        return self._ours
+
+    def _leave(self, path: str) -> None:
+        if path and self._ours:  # the root comes with any path in it
+            super()._leave(path)
 
     def _read(self, name: str, old: int) -> "tuple[os.stat_result, bytes | None]":
         """Return status and content of a file; no content: it is none for us, or is just being changed. Raises: OSError."""
@@ -176,19 +191,20 @@ def _escaped(path: str) -> str:
 
 
 def main(words: list[str]) -> None:
-    """Write ahead what the paths on the input name. `words`: the tree, which of how many this is, and the names that are left out."""
-    tree, which, many, *reserved = words
+    """Write ahead what the paths on the input name. `words`: as the module tells them. Raises: OSError where what is left cannot be told."""
+    tree, which, many, how, told, *reserved = words
     paths = [os.fsdecode(each).removeprefix("./") for each in sys.stdin.buffer.read().split(b"\0") if each]
-    try:
+    left, share = LeftPaths(), (int(which), int(many))
+    left.whole = paths
+    left.write(told, "./")
+    with contextlib.suppress(TargetTakesNothing, FewArePlain, OSError):
         old, new = open_tree(tree), os.open(".", FOLDER)
-    except OSError:
-        return
-    with (
-        contextlib.suppress(TargetTakesNothing, FewArePlain, OSError),
-        SourceFileWriter(reserved, report, os.fstat(old).st_dev, (int(which), int(many))) as writer,
-    ):
-        for path in paths:
-            writer.write(path if path == "." else f"{path}/.", old, new)
+        with SourceFileWriter(reserved, report, os.fstat(old).st_dev, share, stays=how == "one") as writer:
+            for path in paths:
+                writer.write(path if path == "." else f"{path}/.", old, new)
+        left = writer.left
+        left.single = left.single or ["."]  # or nothing would bring what the root itself is like
+    left.write(told, "./")
 
 
 def report(lines: bytes) -> None:

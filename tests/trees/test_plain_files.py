@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.trees import plain_files
 from orchestrator.trees.plain_files import LARGEST, PlainFileWriter, TargetTakesNothing, main
 
 
@@ -18,8 +19,8 @@ def trees(tmp_path: Path) -> tuple[Path, Path]:
     return old, new
 
 
-def write(old: Path, new: Path, *paths: str) -> PlainFileWriter:
-    writer = PlainFileWriter(("ours",), lambda _: None)
+def write(old: Path, new: Path, *paths: str, share: tuple[int, int] = (0, 1)) -> PlainFileWriter:
+    writer = PlainFileWriter(("ours",), lambda _: None, share)
     one, other = (os.open(each, os.O_RDONLY | os.O_DIRECTORY) for each in (old, new))
     try:
         for path in paths:
@@ -48,7 +49,13 @@ def test_plain_files_are_written_as_they_are_and_all_else_is_left(trees: tuple[P
         (old / name).mkdir()
         (old / name / "file").touch()
     (old / "other").touch()
-    assert write(old, new, "in", "ours", "../old/other", ".", "gone", "gone/too").bytes == len(b"content")
+    os.link(old / "other", old / "in/second")
+    (old / "in/third").write_bytes(b"three")
+    os.link(old / "in/third", old / "in/deep/fourth")
+    writer = write(old, new, "in", "ours", "../old/other", ".", "gone", "gone/too")
+    assert writer.bytes == len(b"contentthree")
+    (new / "in/second").unlink()
+    (new / next(each for each in ("in/third", "in/deep/fourth") if (new / each).exists())).unlink()
     assert sorted(str(each.relative_to(new)) for each in new.rglob("*")) == [
         "in",
         "in/deep",
@@ -60,6 +67,37 @@ def test_plain_files_are_written_as_they_are_and_all_else_is_left(trees: tuple[P
     for field in ("st_mode", "st_uid", "st_gid", "st_mtime_ns"):
         assert getattr(made, field) == getattr(found, field)
     assert (new / "in").stat().st_mode & 0o777 == 0o700
+    assert writer.left.whole == []
+    left = ["gone", "gone/too", "in", "in/attributed", "in/deep", "in/large", "in/link", "in/pipe"]
+    assert sorted(writer.left.single) == left
+    with os.scandir(old):
+        folder = os.open(old, os.O_RDONLY | os.O_DIRECTORY)
+        for path in ("in", "ours"):
+            writer.name_again(path, folder)
+        os.close(folder)
+    assert sorted(writer.left.single) == sorted([*left, "in/deep/fourth", "in/third"])
+
+
+def test_what_lies_too_deep_or_cannot_be_entered_is_left_whole(
+    trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = trees
+    (old / "in/deep/er").mkdir()
+    (new / "in").mkdir()
+    monkeypatch.setattr(plain_files, "DEEPEST", 1)
+    writer = write(old, new, "in")
+    assert (writer.left.single, writer.left.whole) == (["in", "in/deep"], ["in/deep/er"])
+    monkeypatch.setattr(plain_files, "DEEPEST", 100)
+    mkdir = os.mkdir
+
+    def refuse(name: str, *words: int, dir_fd: int) -> None:
+        if name == "er":
+            raise OSError(errno.EMLINK, os.strerror(errno.EMLINK))
+        mkdir(name, *words, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "mkdir", refuse)
+    writer = write(old, new, "in")
+    assert (writer.left.single, writer.left.whole) == (["in", "in/deep"], ["in/deep/er"])
 
 
 def test_nothing_goes_through_a_link_and_nothing_that_is_there_changes(
@@ -109,7 +147,7 @@ def test_a_filesystem_that_keeps_another_time_gets_no_file(
     assert os.listdir(new / "in") == []
 
 
-def test_the_program_reads_paths_and_says_how_much_it_wrote(
+def test_the_program_reads_paths_and_says_how_much_it_wrote_and_what_it_left(
     trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     from orchestrator.engines.rsync.parse import parse_progress
@@ -117,13 +155,59 @@ def test_the_program_reads_paths_and_says_how_much_it_wrote(
     old, new = trees
     (old / "in/file").write_bytes(b"content")
     (old / "#odd\n").write_bytes(b"too")
+    (old / "in/large\n").write_bytes(bytes(LARGEST + 1))
     monkeypatch.chdir(new)
-    for tree, written in ((tmp_path / "led", None), (old.resolve(), 10)):
-        (tmp_path / "names").write_bytes(b"/in\0/#odd\n\0")
+    given, left = b"/in\0/#odd\n\0", tmp_path / "left"
+    # A tree that is named through a link is not entered, so all is left as it was told.
+    for tree, written, single, whole in (
+        (tmp_path / "led", 0, b"", given),
+        (old.resolve(), 10, b"/in\0/in/large\n\0/in/deep\0", b""),
+    ):
+        (tmp_path / "names").write_bytes(given)
         if not tree.exists():
             tree.symlink_to("old")
         with (tmp_path / "names").open() as names:
             monkeypatch.setattr("sys.stdin", names)
-            main([str(tree), "ours"])
+            main([str(tree), "0", "1", str(left), "ours"])
         assert parse_progress(capsys.readouterr().out.encode()) == written
+        assert left.with_name("left-whole").read_bytes() == whole
+        assert left.with_name("left-single").read_bytes() == single
     assert (new / "#odd\n").read_bytes() == b"too"
+
+
+def test_several_share_the_files_and_each_meets_all_names_of_one(
+    trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = trees
+    monkeypatch.setattr(plain_files, "_NEIGHBOURS", 0)
+    for number in range(20):
+        (old / f"in/{number}").write_bytes(b"x")
+    os.link(old / "in/7", old / "in/deep/7")
+    one, other = (write(old, new, "in", share=(which, 2)) for which in (0, 1))
+    made = [each for each in new.rglob("*") if each.is_file()]
+    assert len(made) == 20
+    assert one.left.single == ["in", "in/deep"]
+    assert other.left.single == []
+    assert sorted((len(one._again), len(other._again))) == [0, 1]
+
+
+def test_until_its_end_all_counts_as_left(
+    trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As where the target is full, or the program is killed: what is told to rsync then is all that it was told itself."""
+    old, new = trees
+    (old / "in/file").write_bytes(b"content")
+    monkeypatch.chdir(new)
+    seen = list[bytes]()
+
+    def meet(*_: object) -> None:
+        seen.append((tmp_path / "left-whole").read_bytes())
+        raise TargetTakesNothing
+
+    monkeypatch.setattr(PlainFileWriter, "write_file", meet)
+    (tmp_path / "names").write_bytes(b"/in\0")
+    with (tmp_path / "names").open() as names:
+        monkeypatch.setattr("sys.stdin", names)
+        main([str(old.resolve()), "0", "1", str(tmp_path / "left")])
+    assert seen == [b"/in\0"]
+    assert ((tmp_path / "left-whole").read_bytes(), (tmp_path / "left-single").read_bytes()) == (b"/in\0", b"")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.trees import source_files
-from orchestrator.trees.plain_files import LARGEST, TargetTakesNothing
-from orchestrator.trees.source_files import FewArePlain, SourceFileWriter
+from orchestrator.trees.plain_files import LARGEST, LeftPaths, TargetTakesNothing
+from orchestrator.trees.source_files import FewArePlain, SourceFileWriter, main
 
 
 @pytest.fixture
@@ -21,18 +21,17 @@ def trees(tmp_path: Path) -> tuple[Path, Path]:
     return old, new
 
 
-def write(old: Path, new: Path, *paths: str, share: tuple[int, int] = (0, 1)) -> list[bytes]:
-    """Write ahead; return what was reported."""
-    told = list[bytes]()
+def write(old: Path, new: Path, *paths: str, share: tuple[int, int] = (0, 1), stays: bool = False) -> LeftPaths:
+    """Write ahead; return what is left."""
     one, other = (os.open(each, os.O_RDONLY | os.O_DIRECTORY) for each in (old, new))
     try:
-        with SourceFileWriter(("ours",), told.append, os.fstat(one).st_dev, share) as writer:
+        with SourceFileWriter(("ours",), lambda _: None, os.fstat(one).st_dev, share, stays=stays) as writer:
             for path in paths:
                 writer.write(path, one, other)
     finally:
         os.close(one)
         os.close(other)
-    return told
+    return writer.left
 
 
 def aged(folder: Path) -> None:
@@ -125,8 +124,11 @@ def test_only_folders_are_meant_and_nothing_is_written_through_a_link(trees: tup
     aged(old)
     (new / "in").mkdir()
     (new / "in/deep").symlink_to(tmp_path / "away")
-    write(old, new, "in/.", "loose/.", "led/.", "gone/.", "ours/.", "../old/in/.")
+    left = write(old, new, "in/.", "loose/.", "led/.", "gone/.", "ours/.", "../old/in/.")
     assert there(new) == ["in/file"]
+    # A folder that is a link in the copy is nothing that anybody could have put there; rsync is told it all the same.
+    assert sorted(left.single) == ["gone", "in", "in/deep", "in/large", "in/link", "led", "loose"]
+    assert left.whole == []
     assert os.listdir(tmp_path / "away") == []
 
 
@@ -136,11 +138,14 @@ def test_several_share_the_folders(trees: tuple[Path, Path]) -> None:
         (old / f"{number}").mkdir()
         (old / f"{number}/file").touch()
     aged(old)
-    write(old, new, ".", share=(0, 2))
+    (old / "loose link").symlink_to("in")
+    one = write(old, new, ".", share=(0, 2))
     some = there(new)
     assert 0 < len(some) < 20
-    write(old, new, ".", share=(1, 2))
+    other = write(old, new, ".", share=(1, 2))
     assert len(there(new)) == 20
+    assert sorted((*one.single, *other.single)) == sorted([*map(str, range(20)), "in", "in/deep", "loose link"])
+    assert one.whole == other.whole == []
 
 
 def test_it_ends_where_few_files_are_plain(trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +186,9 @@ def test_another_filesystem_is_left_and_a_full_disk_leaves_no_half_file(trees: t
     try:
         (old / "in/deep/file").touch()
         aged(old)
-        write(old, new, "in/deep/.")
+        assert write(old, new, "in/deep/.").whole == ["in/deep"]
+        left = write(old, new, "in/deep/.", stays=True)
+        assert (left.single, left.whole) == (["in/deep"], [])
         assert os.listdir(new / "in/deep") == []
         with pytest.raises(TargetTakesNothing):
             write(old, new, ".")
@@ -190,3 +197,33 @@ def test_another_filesystem_is_left_and_a_full_disk_leaves_no_half_file(trees: t
         assert all((new / each).stat().st_mtime_ns == (old / each).stat().st_mtime_ns for each in there(new))
     finally:
         subprocess.run(["umount", str(new), str(old / "in/deep")], check=True)
+
+
+@pytest.mark.parametrize("most", [0, 3])
+def test_the_program_tells_what_it_left(
+    trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, most: int
+) -> None:
+    """All that it was told where it gives up; and the root where nothing is left, for no other path would bring it."""
+    old, new = trees
+    (old / "in/deep").rmdir()
+    (old / "in").rmdir()
+    (old / "one").write_bytes(b"1")
+    os.setxattr(old / "one", "user.own", b"1")
+    (old / "two").write_bytes(b"2")
+    aged(old)
+    monkeypatch.chdir(new)
+    monkeypatch.setattr(source_files, "_MOST_LEFT", most)
+
+    def program() -> tuple[bytes, bytes]:
+        (tmp_path / "names").write_bytes(b"./.\0")
+        with (tmp_path / "names").open() as names:
+            monkeypatch.setattr("sys.stdin", names)
+            main([str(old.resolve()), "0", "1", "all", str(tmp_path / "left"), "ours"])
+        return (tmp_path / "left-single").read_bytes(), (tmp_path / "left-whole").read_bytes()
+
+    monkeypatch.setattr(source_files, "report", lambda _: None)
+    assert program() == ((b"./one\0", b"") if most else (b"", b"./.\0"))
+    os.removexattr(old / "one", "user.own")
+    (new / "two").unlink(missing_ok=True)
+    aged(old)
+    assert program() == (b"./.\0", b"")

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 
 import pytest
 
@@ -32,22 +33,27 @@ def ahead(ran: Ran) -> int:
     return sum(step["action"].startswith(AHEAD) for step in ran["steps"])
 
 
-@pytest.mark.root
-def test_a_cut_after_small_files_were_written_goes_on(house: House) -> None:
-    """Both rsyncs stand before their first file; of the small files one is half of itself, and one is whole without its time, as a kill leaves them."""
-    many_files(house)
-    name = house.job(rsync={"parallel": 2})
-    programs, work = house.folder / "programs", house.target / ".poolferry/work"
+def before_names(house: House, does: str) -> None:
+    """Let a shell do something before each rsync that is told the names of what is left."""
+    programs = house.folder / "programs"
     programs.mkdir()
     (programs / "rsync").write_text(
-        f'#!/bin/sh\ncase " $* " in *" --delete "*) touch {programs}/begun; exec sleep 600 ;; esac\n'
-        f'exec {shutil.which("rsync")} "$@"\n'
+        f'#!/bin/sh\ncase " $* " in *" --delete-missing-args "*) {does} ;; esac\nexec {shutil.which("rsync")} "$@"\n'
     )
     (programs / "rsync").chmod(0o755)
-    path = house.environment["PATH"]
-    house.environment["PATH"] = f"{programs}:{path}"
+    house.environment["PATH"] = f"{programs}:{house.environment['PATH']}"
+
+
+@pytest.mark.root
+def test_a_cut_after_small_files_were_written_goes_on(house: House) -> None:
+    """Both rsyncs stand before their first name; of the small files one is half of itself, and one is whole without its time, as a kill leaves them."""
+    many_files(house)
+    name = house.job(rsync={"parallel": 2})
+    work, path = house.target / ".poolferry/work", house.environment["PATH"]
+    begun = house.folder / "begun"
+    before_names(house, f"touch {begun}; exec sleep 600")
     process = house.start(name)
-    wait_until((programs / "begun").exists)
+    wait_until(begun.exists)
     strike(process, "all")
     house.ended(process)
     written = sum(len(names) for _, _, names in os.walk(work))
@@ -72,3 +78,49 @@ def test_small_files_are_written_ahead_and_all_is_as_it_was(house: House) -> Non
     assert ran["moved_bytes"] <= sum(sizes.values()) + len("set")
     assert house.call("verify", "photos").outcome == "done"
     assert house.run().outcome == "nothing-to-do"
+
+
+CHANGES = """cd "$SOURCE" && rm -f 'many 0/1' && mv 'many 9' moved && echo new >'many 2/new' && echo other >'many 2/1001' && chmod 640 'many 2/1002' &&
+rm -r 'many 3' && echo file >'many 3' && rm 'many 4/2001' && mkdir 'many 4/2001' && echo in >'many 4/2001/in' && ln -sfn /etc 'many 5/2501' &&
+chmod 700 'many 6' && touch -d 2001-01-01 'many 7/3501' && ln 'many 8/4001' 'many 8/second'"""
+
+
+@pytest.mark.root
+def test_a_source_that_changes_between_the_two_is_copied_soundly(house: House) -> None:
+    """The point is whole, and of one moment for each file; the next run brings the rest."""
+    many_files(house)
+    (house.folder / "changes").write_text(CHANGES.replace("$SOURCE", str(house.source)))
+    path = house.environment["PATH"]
+    before_names(house, f"mv {house.folder}/changes {house.folder}/done && sh {house.folder}/done")
+    ran = house.run(house.job())
+    house.environment["PATH"] = path
+    assert (ran.outcome, ahead(ran), ran["warnings"]) == ("done", 2, []), ran
+    assert (house.folder / "done").exists()
+    point = house.point()
+    assert house.call("verify", "photos").outcome == "done"
+    made, now = facts(point), facts(house.source)
+    changed = [path for path in {*made, *now} if made.get(path) != now.get(path)]
+    assert not [path for path in changed if not path.startswith((b"/many ", b"/moved")) and path], changed
+    assert not (point / "many 9").exists(), "a folder that has gone, of which nobody knows what it was like"
+    assert (point / "many 2/1002").stat().st_mode & 0o777 in (0o644, 0o640)
+    assert house.run().outcome == "done"
+    assert facts(house.source) == facts(house.point())
+    assert facts(point) == made
+    assert house.run().outcome == "nothing-to-do"
+
+
+@pytest.mark.root
+def test_where_the_programs_give_up_rsync_copies_all(house: House) -> None:
+    """A folder of another filesystem, of a job that crosses to such, is more than they can tell by name."""
+    many_files(house)
+    (house.source / "mounted").mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(house.source / "mounted")], check=True)
+    try:
+        house.write("mounted/deep/file", "x")
+        ran = house.run(house.job(rsync={"one_file_system": False}))
+        assert (ran.outcome, ahead(ran), ran["warnings"]) == ("done", 2, []), ran
+        assert facts(house.source) == facts(house.point())
+        assert house.call("verify", "photos").outcome == "done"
+        assert house.run().outcome == "nothing-to-do"
+    finally:
+        subprocess.run(["umount", str(house.source / "mounted")], check=True)

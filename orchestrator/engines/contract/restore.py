@@ -40,7 +40,7 @@ class DestinationSurvey:
     "absent"; `to`: the destination itself, when a file is restored into a folder. `mounts`: mount points below it, which count
     as no entries; `filling`: those of them into which the unfinished restore writes files. `half`: what that left half-copied, in
     the engine's own form. `split`: what several programs copy side by side, in that form, too; empty: one copies it all. `holes`: some
-    of the requested files have holes, or may have. `ahead`: its small files are so many that a quicker program writes them first.
+    of the requested files have holes, or may have. `ahead`: so many programs, which are quicker, write its small files first.
     """
 
     kind: str
@@ -54,7 +54,7 @@ class DestinationSurvey:
     half: tuple[Any, ...] = ()
     split: tuple[Any, ...] = ()
     holes: bool = True
-    ahead: bool = False
+    ahead: int = 0
 
 
 class FileRestorer(Protocol):

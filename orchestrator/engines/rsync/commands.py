@@ -94,11 +94,10 @@ def copy_command(
 ) -> Command:
     """Build the command that copies the source into our tree; unchanged files are linked to `base`, if any.
 
-    `names`: a local file with the paths that alone are copied, NUL-terminated, and nothing below them. `least`: of files only those of
-    so many bytes, and of those only the blocks that differ from what lies in their partial folders, which are written in place there.
-
+    `names`: a local file ("-": its input) with the paths that alone are copied, NUL-terminated, and nothing below them. `least`: of files only
+    those of so many bytes, and of those only the blocks that differ from what lies in their partial folders, which are written in place there.
     `parallel_copy`: only the paths on its input, with everything below. `tidy`: also removes entries from the tree that the
-    source no longer has. `existing`: does so, and copies only what the tree has already. `linked`: does so, unless it is told `names`,
+    source no longer has, of `names` these. `existing`: does so, and copies only what the tree has already. `linked`: does so, unless it is told `names`,
     and passes over what the tree has already, but for folders: it is linked to a point, of which nothing may be changed. Why without the folders' times: at
     its end rsync gives them even to what it passed over, such as a file of the point that has just become a folder at the source.
     """
@@ -109,9 +108,10 @@ def copy_command(
         argv += ["--force"] if world.target.work else []  # a folder of the cut copy may be a file by now
     argv += [f"--min-size={least}", "--no-whole-file"] if least else []
     if names:
-        argv += ["--from0", f"--files-from={names}", "--ignore-missing-args"]  # what has left the source is among them
-        argv += ["--force"] if world.target.work else []
-    argv += _tidying(options) if tidy or existing or (linked and not names) else []
+        # What has left the source is among them, and a folder that is a file by now.
+        argv += ["--from0", f"--files-from={names}", "--delete-missing-args" if tidy else "--ignore-missing-args"]
+        argv += ["--force"] if world.target.work or not linked else []
+    argv += _tidying(options) if existing or ((tidy or linked) and not names) else []
     argv += ["--existing"] if existing else ["--ignore-existing", "--omit-dir-times"] if linked else []
     # What the job has excluded since the cut, or since the point, is in the work tree, and else it would be published.
     argv += (
@@ -342,6 +342,7 @@ def restore_command(
     left_out: tuple[bytes, ...] = (),
     holes: bool = True,
     names: str = "",
+    single: bool = False,
     anew: bool = False,
 ) -> Pipeline:
     """Build the pipeline that restores a point, a folder of it or one file; a folder becomes exactly as in the point.
@@ -349,13 +350,13 @@ def restore_command(
     `to`: a folder of ours, in which a single file keeps the name of that folder. `left_out`: what is mounted there is neither
     written nor removed, not even its own folder's owner and time. `holes`: some files may have some; the search for zeros takes
     most of the processor time of a restore of large files. `names`: a local file with the paths that this one of several brings into a
-    new folder, NUL-terminated. `anew`: also each file that is there with the same size and time.
+    new folder, NUL-terminated; `single`: without what lies below them. `anew`: also each file that is there with the same size and time.
     Why the names of the folder: its own owner and mode are no part of the transfer then, so that nobody enters it until all
     is back, see `restore_root_command`. Why "/" before each: rsync drops a line that begins with "#" or ";" without a word, and
     "./" would make the folder a part again.
     """
     # A partial folder that a cut left may go at the end; the marker stays.
-    only = ["--from0", "--files-from=-", "--recursive"] if folder else []
+    only = ["--from0", "--files-from=-", *(["--dirs"] if single else ["--recursive"])] if folder else []
     only += ["--delete-delay", *_kept(job, left_out)] if folder and not names else []
     how = [f"--partial-dir={PARTIAL}", *([] if tree.host or to.host else ["--whole-file"])]
     how += ["--sparse"] * holes + ["--ignore-times"] * anew

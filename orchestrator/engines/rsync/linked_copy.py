@@ -261,10 +261,12 @@ def _listed(paths: "dict[bytes, None] | tuple[bytes, ...]") -> bytes:
     return b"".join(b"./" + path + b"\0" for path in paths)
 
 
-def with_files_ahead(job: Job, world: RsyncSurvey, copies: Stage, request: RunRequest) -> tuple[Stage, ...]:
+def with_files_ahead(
+    job: Job, world: RsyncSurvey, copies: Stage, work: Location, request: RunRequest
+) -> tuple[Stage, ...]:
     """Return the stages of first copies of all, and before them that of the programs that write small or large files; without one, rsync's."""
     if not (world.ahead or world.ahead_of_large):
         return (copies,)
     from orchestrator.engines.rsync.write_ahead import files_ahead  # few runs are first copies of many or large files
 
-    return files_ahead(job, world, copies, request)
+    return files_ahead(job, world, copies, work, request)

@@ -287,7 +287,7 @@ def _copy_and_link(
     else:
         copies = _whole(job, world, work, base, request, linked=over)
     times = (linked_copy.folder_times(job, world, work, request),) if over else ()
-    copying = (copies,) if cut or base else linked_copy.with_files_ahead(job, world, copies, request)
+    copying = (copies,) if cut or base else linked_copy.with_files_ahead(job, world, copies, work, request)
     return (*cut, *crowded, *linked, *copying, *times, *again)
 
 
@@ -537,7 +537,7 @@ def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
     work = job.target.location / WORK
     name = _new_name(world, request)
     base = _base(world)
-    named = linked_copy.differing_by_name(job, world, work, base) is not None
+    named = bool(world.ahead) or linked_copy.differing_by_name(job, world, work, base) is not None
     stages = (
         *_clearing(job, world, request),
         *try_target(job, world),

@@ -37,7 +37,12 @@ from orchestrator.engines.rsync.survey import (
     survey_half_copied,
     survey_partial_files,
 )
-from orchestrator.engines.rsync.write_ahead import WHY_AHEAD, pays_ahead, write_ahead_command
+from orchestrator.engines.rsync.write_ahead import (
+    WHY_AHEAD,
+    count_ahead_of_restore,
+    left_by_name,
+    write_ahead_command,
+)
 from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import PipelineFailed, Reader
 
@@ -77,7 +82,7 @@ def _survey(job: Job, wanted: RestoreRequest, reader: Reader) -> DestinationSurv
         seen = replace(seen, half=survey_half_copied(seen.to, _below(wanted), run, own=True))
     if kind == "folder" and _is_new_here(wanted, seen):
         split = _split(job, wanted, seen, reader)
-        seen = replace(seen, split=split, ahead=pays_ahead(job, wanted, split))
+        seen = replace(seen, split=split, ahead=count_ahead_of_restore(job, wanted, split, seen.to))
     return _with_mounts(wanted, seen, run) if kind == "folder" and seen.mounts else seen
 
 
@@ -244,7 +249,7 @@ def _folder_stages(
         (_prepare(aside, begin),),
         *_alone(() if aside else _complete(job, lambda path: tree / _text(path), to, seen.half)),
         *_alone(before if seen.unfinished and not aside else ()),
-        _side_by_side(job, wanted, seen, what) or (*_ahead(wanted, seen, what, whole), whole),
+        *_copies(job, wanted, seen, what, _side_by_side(job, wanted, seen, what) or (whole,)),
         *_alone(resumed[1:] if seen.unfinished and not aside else ()),
         *_alone((
             _reread(job, wanted, to, left_out, part="below"),
@@ -285,18 +290,31 @@ def _side_by_side(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, wha
             expected=share.size,
         )
         listed = b"".join(b"/" + path + b"\0" for path in share.paths)
-        step = replace(step, worker=f"lane {number}", needs=((names, listed),))
-        steps += (*_ahead(wanted, seen, what, step), step)
+        steps.append(replace(step, worker=f"lane {number}", needs=((names, listed),)))
     return tuple(steps)
 
 
-def _ahead(wanted: RestoreRequest, seen: DestinationSurvey, what: str, step: Step) -> tuple[Step, ...]:
-    """Return the step that writes small files of a copying step before it, where that pays."""
-    if not seen.ahead or not isinstance(step.work, Pipeline):
-        return ()
-    work = write_ahead_command(_below(wanted), seen.to, step.work.reads)
-    action = f"write small files of {what} to {seen.to}"
-    return (replace(step, action=action, why=WHY_AHEAD, work=work, expected=None, ahead=True),)
+def _copies(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, what: str, copies: Stage) -> tuple[Stage, ...]:
+    """Return the stages that copy; where that pays, programs write small files first, and then what they leave is copied by name."""
+    if not seen.ahead:
+        return (copies,)
+    tree, to, left, others = _below(wanted), seen.to, f"{wanted.notes}/left", len(copies) > 1
+    ahead = list[Step]()
+    for number in range(1, seen.ahead + 1):
+        copy = copies[number - 1 if others else 0]
+        names = copy.work.reads if others and isinstance(copy.work, Pipeline) else None
+        share = (0, 1) if others else (number - 1, seen.ahead)
+        work = write_ahead_command(tree, to, names, left=f"{left}-{number}", share=share)
+        action = f"write small files of {what} to {to}{f', {number} of {seen.ahead}' if seen.ahead > 1 else ''}"
+        ahead.append(
+            replace(copy, action=action, why=WHY_AHEAD, worker=f"lane {number}", work=work, expected=None, ahead=True)
+        )
+
+    def rsync(number: int) -> Command:
+        of = as_lane(job, number) if others else job
+        return commands.restore_command(tree, to, of, folder=True, holes=seen.holes, names="-", single=True).stages[0]
+
+    return (tuple(ahead), *left_by_name(copies, seen.ahead, left, rsync))
 
 
 def _file_stages(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, aside: str, what: str) -> tuple[Stage, ...]:

@@ -64,12 +64,17 @@ def choose_for_restore(job: Job, point: RestorePoint, tree: str, to: str) -> int
     return _choose_by_places(job, tree, to).count if not options.fake_super and lists_many(point, LEAST_ENTRIES) else 1
 
 
-def count_ahead(job: Job) -> int:
-    """Return how many programs write small files before one rsync copies within this machine: none where it would be as quick alone."""
-    if options_of(job).parallel is not None:
+def count_ahead(job: Job, source: str, target: str) -> int:
+    """Return how many programs write small files before one rsync copies within this machine.
+
+    Two where nothing says that a disk turns: rsync itself reads and writes at once. None where a filesystem is of another machine, for there
+    rsync's two halves wait side by side.
+    """
+    kinds = storage_of(source), storage_of(target)
+    if Storage.NETWORK in kinds:
         return 0
-    count = _choose_by_places(job, job.source.path, job.target.location.path).count
-    return count if count > 1 else 0
+    alone = Storage.SPINNING in kinds or options_of(job).parallel is not None
+    return 1 if alone or len(os.sched_getaffinity(0)) < _SIDE_BY_SIDE else _SIDE_BY_SIDE
 
 
 def lists_many(point: RestorePoint, entries: int) -> bool:

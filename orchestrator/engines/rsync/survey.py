@@ -146,16 +146,16 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
     if seen.changes is not None and job.parts:
         apart = differing and replace(differing, paths=(*differing.paths, *others))
         seen = replace(seen, changes=replace(seen.changes, by_part=True, emptied=emptied), differing=apart)
-    return _with_ahead(job, _limited(job, seen, large, reader))
+    return _with_ahead(job, _limited(job, seen, large, reader), run)
 
 
-def _with_ahead(job: Job, seen: RsyncSurvey) -> RsyncSurvey:
+def _with_ahead(job: Job, seen: RsyncSurvey, run: Callable[[Command], bytes]) -> RsyncSurvey:
     """Return the survey with how many programs write small files ahead of a first copy, and large ones ahead of any."""
     if (seen.points and not seen.large) or not seen.source.directory or seen.changes is None:
         return seen
-    from orchestrator.engines.rsync.write_ahead import count_ahead_of_copy, count_ahead_of_large
+    from orchestrator.engines.rsync.write_ahead import count_programs
 
-    return replace(seen, ahead=count_ahead_of_copy(job, seen), ahead_of_large=count_ahead_of_large(job, seen))
+    return count_programs(job, seen, run)
 
 
 def _of_a_first_copy(early: BareListing | None, target: TargetSurvey) -> BareListing | None:

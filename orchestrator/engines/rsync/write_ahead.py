@@ -5,45 +5,97 @@ from typing import TYPE_CHECKING
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Command, Pipeline, Step
+from orchestrator.domain.plan import Command, Effect, Pipeline, Step
 from orchestrator.domain.units import Bytes
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.contract.restore import RestoreRequest
+from orchestrator.engines.rsync import commands
 from orchestrator.engines.rsync.model import LARGE_FILE, RESERVED, RsyncSurvey
-from orchestrator.engines.rsync.options import options_of
+from orchestrator.engines.rsync.options import as_lane, options_of
 from orchestrator.engines.rsync.parallel import distribute_weights
-from orchestrator.engines.rsync.script_commands import in_tree_command, inside_command, list_top_command
+from orchestrator.engines.rsync.script_commands import (
+    in_tree_command,
+    inside_command,
+    list_top_command,
+    survey_links_command,
+)
 from orchestrator.engines.rsync.side_by_side import count_ahead, lists_many
 from orchestrator.process.own_program import own_environment, own_program, place_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from orchestrator.engines.rsync.parallel import ParallelCopy
 
 LEAST_AHEAD = 3_000  # entries; for fewer, the start of a program takes what it would save
 LEAST_AHEAD_OF_COPY = 10_000  # the same of a first copy, where steps are recorded besides
 LEAST_LARGE_AHEAD = Bytes(128 << 20)  # of the large files of one such program together; the same
 WHY_AHEAD = "it takes less time than rsync, which then does all else, and what this leaves"
+_WHY_BY_NAME = "the small files are there; their folders and all else follow, and nothing is looked at again"
+Stage = tuple[Step, ...]
 
 
-def pays_ahead(job: Job, wanted: RestoreRequest, split: "tuple[ParallelCopy, ...]") -> bool:
-    """Return whether small files are written before a copy into a new folder on this machine, by root.
+def count_ahead_of_restore(job: Job, wanted: RestoreRequest, split: "tuple[ParallelCopy, ...]", to: Location) -> int:
+    """Return how many programs write small files before a copy into a new folder on this machine, by root, or 0.
 
     Only where a manifest verifies all of it at the end, and where the copy takes a file of the same size and time for the same.
     """
-    if not _is_plain(job) or wanted.anew or wanted.point.manifest is None:
-        return False
+    if not _is_plain(job) or wanted.anew or wanted.point.manifest is None or not wanted.notes:
+        return 0
     if split:
-        return sum(share.entries for share in split) >= LEAST_AHEAD
-    return not wanted.path and lists_many(wanted.point, LEAST_AHEAD)
+        return len(split) if sum(share.entries for share in split) >= LEAST_AHEAD else 0
+    many = not wanted.path and lists_many(wanted.point, LEAST_AHEAD)
+    return count_ahead(job, wanted.point.tree.path, to.path) if many else 0
 
 
-def write_ahead_command(tree: Location, to: Location, names: str | None) -> Pipeline:
-    """Build the pipeline that does it, in a folder that a restore has marked. `names`: see `commands.restore_command`; None: all of it."""
-    start = inside_command(to, *own_program("orchestrator.trees.plain_files", tree.path, *RESERVED))
+def write_ahead_command(
+    tree: Location, to: Location, names: str | None, *, left: str, share: tuple[int, int] = (0, 1)
+) -> Pipeline:
+    """Build the pipeline that does it, in a folder that a restore has marked. `names`: see `commands.restore_command`; None: all of it.
+
+    `left`: what it leaves is told in files whose names begin so; `share`: its number, and how many share the files; see the program.
+    """
+    words = (tree.path, *map(str, share), left, *RESERVED)
+    start = inside_command(to, *own_program("orchestrator.trees.plain_files", *words))
     start = replace(start, environment=(*start.environment, *own_environment()))
     if names:
         return Pipeline(stages=(start,), reads=names)
     return Pipeline(stages=(list_top_command(tree), start), counts=1)
+
+
+def left_by_name(
+    copies: Stage, count: int, left: str, rsync: "Callable[[int], Command]", *, keeps: str = ""
+) -> tuple[Stage, Stage]:
+    """Return the stages after `count` programs that wrote small files before some copies: one before each, or all before one.
+
+    First these copies, which run only where a program came to no end of its own; then those of what is left, by name. `left`: how the names of
+    the files begin that tell it, before the number of a program; `rsync`: the command of the copy of a number, which reads names; `keeps`:
+    how the name of the file for what it moved begins.
+    """
+    told = [(f"{left}-{number}",) for number in range(1, count + 1)]
+    shares = told if len(copies) > 1 else [tuple(each for (each,) in told)]
+    whole, named = list[Step](), list[Step]()
+    for number, (copy, names) in enumerate(zip(copies, shares, strict=True), 1):
+        single = tuple(f"{each}-single" for each in names)
+        stages = (Command(argv=("cat", "--", *single), effect=Effect.READS), rsync(number))
+        work = Pipeline(stages=stages, keeps=f"{keeps}-{number}" if keeps else None, counts=1)
+        spare = tuple(f"{each}-whole" for each in names)
+        whole.append(replace(copy, expected=Bytes(0), spare=spare, accounts=False))
+        named.append(
+            replace(copy, action=f"{copy.action}, by name", why=_WHY_BY_NAME, work=work, needs=(), spare=single, accounts=False)
+        )  # fmt: skip
+    return tuple(whole), tuple(named)
+
+
+def count_programs(job: Job, world: RsyncSurvey, run: "Callable[[Command], bytes]") -> RsyncSurvey:
+    """Return the survey with how many programs write small files before a first copy, and large ones before any.
+
+    Small ones only behind the wall against links: rsync is told the paths of what is left.
+    """
+    ahead = count_ahead_of_copy(job, world)
+    if ahead and not world.walled:
+        world = replace(world, walled=run(survey_links_command(None)) == b"closed\n")
+    return replace(world, ahead=ahead if world.walled else 0, ahead_of_large=count_ahead_of_large(job, world))
 
 
 def count_ahead_of_copy(job: Job, world: RsyncSurvey) -> int:
@@ -55,7 +107,7 @@ def count_ahead_of_copy(job: Job, world: RsyncSurvey) -> int:
         return 0
     if world.changes is None or (world.changes.entries_now or 0) < LEAST_AHEAD_OF_COPY:
         return 0
-    return _shares(world) or count_ahead(job)
+    return _shares(world) or _count_here(job)
 
 
 def count_ahead_of_large(job: Job, world: RsyncSurvey) -> int:
@@ -63,7 +115,11 @@ def count_ahead_of_large(job: Job, world: RsyncSurvey) -> int:
     whole = sum(size for _, size in world.large)
     if whole < LEAST_LARGE_AHEAD or not _may_write(job, world):
         return 0
-    return min(len(world.large), whole // LEAST_LARGE_AHEAD, _shares(world) or count_ahead(job) or 1)
+    return min(len(world.large), whole // LEAST_LARGE_AHEAD, _shares(world) or _count_here(job) or 1)
+
+
+def _count_here(job: Job) -> int:
+    return count_ahead(job, job.source.path, job.target.location.path)
 
 
 def _may_write(job: Job, world: RsyncSurvey) -> bool:
@@ -90,15 +146,26 @@ def _is_plain(job: Job) -> bool:
 
 
 def files_ahead(
-    job: Job, world: RsyncSurvey, copies: tuple[Step, ...], request: RunRequest
+    job: Job, world: RsyncSurvey, copies: tuple[Step, ...], work: Location, request: RunRequest
 ) -> tuple[tuple[Step, ...], ...]:
-    """Return the stages of copies of all, and before them that of the programs that write small files, and then large ones.
+    """Return the stages of first copies of all, and before them that of the programs that write small files, and then large ones.
 
-    Then rsync removes what has left the source since they were read. Also after errors: what it cannot list would not be there without us.
+    What those for small files leave is copied by name, and of that what has left the source since then goes: the owner, mode and time of a
+    folder came with no file in it. The copies of all, where they run, remove all that has left it; also after errors: what rsync cannot
+    list would not be there without us.
     """
-    small = _small_files_ahead(job, copies, world.ahead, request) if world.ahead else ()
     large = large_files_ahead(job, world, request) if world.ahead_of_large else ()
-    return (*small, *large), tuple(map(_tidying, copies))
+    whole = tuple(map(_tidying, copies))
+    if not world.ahead:
+        return large, whole
+
+    def rsync(number: int) -> Command:
+        of = as_lane(job, number) if len(copies) > 1 else job
+        return commands.copy_command(of, work, world, base=None, names="-", tidy=True)
+
+    small = _small_files_ahead(job, copies, world.ahead, request)
+    left, keeps = f"{request.notes}/left", f"{request.notes}/moved-left"
+    return (*small, *large), *left_by_name(whole, world.ahead, left, rsync, keeps=keeps)
 
 
 def _small_files_ahead(job: Job, copies: tuple[Step, ...], count: int, request: RunRequest) -> tuple[Step, ...]:
@@ -107,11 +174,13 @@ def _small_files_ahead(job: Job, copies: tuple[Step, ...], count: int, request: 
     shares = [(copy, 0, 1) for copy in copies] if others else [(whole, number, count) for number in range(count)]
     steps = list[Step]()
     for number, (copy, which, of) in enumerate(shares, 1):
-        words = own_program("orchestrator.trees.source_files", job.source.path, str(which), str(of), *RESERVED)
+        how = "one" if options_of(job).one_file_system else "all"
+        words = (job.source.path, str(which), str(of), how, f"{request.notes}/left-{number}", *RESERVED)
+        program = own_program("orchestrator.trees.source_files", *words)
         listed = copy.work.reads if others and isinstance(copy.work, Pipeline) else None
         action = f"write small files of {copy.action.removeprefix('copy ')}"
         work = Pipeline(
-            stages=(_ahead_command(job, words),),
+            stages=(_ahead_command(job, program),),
             reads=listed or names,
             keeps=f"{request.notes}/moved-ahead-{number}",
         )

@@ -28,20 +28,23 @@ LANES = ParallelCopies(
 class Copying:
     """The copying stages of a plan for trees that are there, run as they are."""
 
-    def __init__(self, folder: Path, *, lanes: bool, ahead: int = 2, **more: Any) -> None:
+    def __init__(self, folder: Path, *, lanes: bool, ahead: int = 2, crosses: bool = False, **more: Any) -> None:
         self.source, self.work, self.notes = folder / "source", folder / "target/.poolferry/work", folder / "notes"
         for made in (self.source, self.work, self.notes):
             made.mkdir(parents=True)
         (folder / "target/.poolferry").chmod(0o700)
         self.work.chmod(0o700)
         asked = replace(ASKED, notes=str(self.notes))
-        of = job(source=Location(path=str(self.source)), target=Location(path=str(folder / "target")))
+        sides = {"source": Location(path=str(self.source)), "target": Location(path=str(folder / "target"))}
+        of = job(**sides, one_file_system=not crosses)
         seen = world(EMPTY, MANY, ahead=ahead, parallel_copies=LANES if lanes else None, **more)
         made_plan = plan(of, seen, asked)
         assert isinstance(made_plan, Plan)
-        self.ahead, self.copies = [stage for stage in made_plan.stages if stage[0].copies]
+        # Of small files: what is left of them by name, and before that copies of all, which run only where a program gave up.
+        self.ahead, self.copies, *others = [stage for stage in made_plan.stages if stage[0].copies]
+        self.named = others[0] if others else ()
         assert all(step.ahead for step in self.ahead)
-        assert not any(step.ahead for step in self.copies)
+        assert not any(step.ahead for step in (*self.copies, *self.named))
 
     def run(self, steps: Iterable[Step]) -> None:
         """Run the programs of some steps, one after the other."""
@@ -49,11 +52,17 @@ class Copying:
             assert isinstance(step.work, Pipeline)
             for path, content in step.needs:
                 Path(path).write_bytes(content)
-            (command,) = step.work.stages
-            with open(step.work.reads or os.devnull, "rb") as names, open(str(step.work.keeps), "ab") as told:
-                subprocess.run(
-                    command.argv, env={**os.environ, **dict(command.environment)}, stdin=names, stdout=told, check=True
-                )
+            command = step.work.stages[-1]
+            names = Path(step.work.reads or os.devnull).read_bytes()
+            if step.work.stages[:-1]:
+                names = subprocess.check_output(step.work.stages[0].argv)
+            with open(str(step.work.keeps), "ab") as told:
+                environment = {**os.environ, **dict(command.environment)}
+                subprocess.run(command.argv, env=environment, input=names, stdout=told, check=True)
+
+    def gave_up(self) -> bool:
+        """Return whether a program came to no end of its own, so that the copies of all run."""
+        return any(os.path.getsize(path) for step in self.copies for path in step.spare)
 
     def told(self, kind: str) -> dict[bytes, str]:
         """Return the digests that notes name; the later note counts."""

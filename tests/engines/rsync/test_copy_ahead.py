@@ -94,6 +94,48 @@ def change(source: Path, *, lanes: bool) -> None:
 
 
 @pytest.mark.parametrize("lanes", [False, True])
+@pytest.mark.parametrize("changed", [False, True])
+def test_what_is_left_is_copied_by_name(tmp_path: Path, lanes: bool, changed: bool) -> None:
+    """Changes between the two come as they were read or as they are by then, and the comparison of both sides finds them; all else is equal."""
+    copying = Copying(tmp_path, lanes=lanes)
+    fill(copying.source)
+    copying.run(copying.ahead)
+    assert not copying.gave_up()
+    before = facts(copying.source)
+    if changed:
+        change(copying.source, lanes=False)
+    copying.run(copying.named)
+    now, made = facts(copying.source), facts(copying.work)
+    if not changed:
+        assert made == now
+    other = {path for path in {*before, *now} if before.get(path) != now.get(path)}
+    assert {path: each for path, each in made.items() if path not in other} == {
+        path: each for path, each in now.items() if path not in other
+    }
+    for path in other & {*made}:
+        assert made[path][:1] in {each[path][:1] for each in (before, now) if path in each}, path
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("crosses", [True, False])
+def test_a_folder_of_another_filesystem_is_rsyncs(tmp_path: Path, crosses: bool) -> None:
+    copying = Copying(tmp_path, lanes=False, crosses=crosses)
+    fill(copying.source)
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(copying.source / "other")], check=True)
+    try:
+        (copying.source / "other/file").write_bytes(b"there")
+        copying.run(copying.ahead)
+        assert copying.gave_up() == crosses
+        copying.run((*(copying.copies if crosses else ()), *copying.named))
+        seen = facts(copying.source)
+        if not crosses:
+            del seen[b"/other/file"]
+        assert seen == facts(copying.work)
+    finally:
+        subprocess.run(["umount", str(copying.source / "other")], check=True)
+
+
+@pytest.mark.parametrize("lanes", [False, True])
 def test_a_source_that_changes_meanwhile_is_copied_as_it_is_then(tmp_path: Path, lanes: bool) -> None:
     copying = Copying(tmp_path, lanes=lanes)
     fill(copying.source)
@@ -117,6 +159,7 @@ def test_a_source_that_changes_meanwhile_is_copied_as_it_is_then(tmp_path: Path,
     for path, digest in told.items():
         assert digest == xxh3_128_hexdigest((copying.work / os.fsdecode(path)).read_bytes())
     change(copying.source, lanes=lanes)
+    assert not copying.gave_up()
     copying.run(copying.copies)
     assert facts(copying.source) == facts(copying.work)
     for path, digest in copying.told("moved-*").items():
@@ -146,9 +189,7 @@ def first(of: Job | None = None, **more: Any) -> tuple[Job, RsyncSurvey]:
 
 def test_it_is_for_first_copies_of_many_entries_within_this_machine() -> None:
     assert count_ahead_of_copy(*first()) == 2
-    assert count_ahead_of_copy(*first(job(parallel=1), parallel_copies=None)) == 0, (
-        "one rsync, and no program beside it"
-    )
+    assert count_ahead_of_copy(*first(job(parallel=1), parallel_copies=None)) == 1, "no program beside it"
     by_root = replace(EMPTY, by_root=True)
     cases: tuple[dict[str, Any], ...] = (
         {"changes": replace(MANY, entries_now=LEAST_AHEAD_OF_COPY - 1)},

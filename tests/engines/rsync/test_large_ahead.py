@@ -78,9 +78,9 @@ def test_programs_share_the_files_before_the_copies() -> None:
     (copy,), *more = copying_steps(of, replace(found, ahead_of_large=0))
     assert not more
     assert " --delete " not in str(copy.work)
-    ahead, copies = copying_steps(of, replace(found, ahead=2, parallel_copies=LANES))
+    ahead, copies, named = copying_steps(of, replace(found, ahead=4, parallel_copies=LANES))
     assert [step.worker for step in ahead] == ["lane 1", "lane 2", "lane 3", "lane 4", "lane 1", "lane 2"]
-    assert len(copies) == 4
+    assert len(copies) == len(named) == 4
 
 
 def test_a_later_copy_leaves_them_to_an_rsync_of_their_own() -> None:

@@ -6,7 +6,7 @@ newest seven days with a point, so time alone never removes anything.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import KeepRules
@@ -42,17 +42,20 @@ _RULES = (
     _RetentionRule(key="yearly", span="year", label=lambda taken: taken.strftime("%Y")),
 )
 
+# The later of two points in one second gets the name of the next one: that is no sign of a wrong clock.
+_NAMED_LATER = timedelta(minutes=1)
+
 
 def decide_retention(
     points: Sequence[RestorePoint], keep: KeepRules, *, now: datetime, protected: Mapping[str, str]
 ) -> tuple[RetentionDecision, ...]:
     """Decide for every point, oldest first. `protected`: names of points to keep in any case, with the reason.
 
-    A point dated after `now` stays and does not count in any span: it was made while a clock was wrong, and would otherwise
+    A point dated well after `now` stays and does not count in any span: it was made while a clock was wrong, and would otherwise
     displace good points with correct dates. A protected point does count.
     """
     ordered = sorted(points, key=lambda point: (point.taken, point.name))
-    past = [point for point in ordered if point.taken <= now]
+    past = [point for point in ordered if point.taken - now <= _NAMED_LATER]
     reasons: dict[str, str] = {}
     for rule in _RULES:
         reasons = _kept_by(rule, getattr(keep, rule.key), past) | reasons
@@ -60,7 +63,9 @@ def decide_retention(
         reasons = {point.name: "no number is set under [keep]: every point stays" for point in past}
     if past:
         reasons[past[-1].name] = "the newest point"
-    reasons |= {point.name: "dated after now: a clock was wrong" for point in ordered if point.taken > now}
+    reasons |= {
+        point.name: "dated after now: a clock was wrong" for point in ordered if point.taken - now > _NAMED_LATER
+    }
     reasons |= protected
     unkept = f"beyond {_keep_text(keep)}"
     return tuple(

@@ -153,13 +153,11 @@ def _unkept(journal: RunRecorder, points: tuple[RestorePoint, ...]) -> tuple[Ret
     """Return the decisions for the points that no rule keeps, and that nobody reads."""
     job = journal.job
     tools = journal.tools
-    # The later of two points in one second gets the name of the next second: that is no sign of a wrong clock.
-    now = max([journal.now, *(point.taken for point in points if point.name in journal.points)])
-    if not points_to_remove(decide_points(points, job, now=now, protected={})):
+    if not points_to_remove(decide_points(points, job, now=journal.now, protected={})):
         return ()  # most runs: the past is not read for them, which would be a good part of a run with nothing to do
     sound = [known.name for known in tools.history.views.points(job.name) if known.sound]
     protected = protected_points(sound, points_being_read(job, tools.state, [point.name for point in points]))
-    return points_to_remove(decide_points(points, job, now=now, protected=protected))
+    return points_to_remove(decide_points(points, job, now=journal.now, protected=protected))
 
 
 def _remove(journal: RunRecorder, executor: StepExecutor, gone: tuple[RetentionDecision, ...]) -> bool:

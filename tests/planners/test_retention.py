@@ -108,6 +108,17 @@ def test_points_dated_in_the_future_push_nothing_out() -> None:
     assert "-2026-11-18T000000Z" in found
 
 
+def test_the_later_of_two_points_in_one_second_is_no_sign_of_a_wrong_clock() -> None:
+    later = [point(NOW - timedelta(seconds=3)), point(NOW + timedelta(seconds=2))]
+    found = decided(later, KeepRules(daily=1))
+    assert found == {later[1].name: "the newest point", f"-{later[0].name}": "beyond daily 1"}
+    ahead = point(NOW + timedelta(minutes=2))
+    assert decided([later[0], ahead], KeepRules(daily=1)) == {
+        later[0].name: "the newest point",
+        ahead.name: "dated after now: a clock was wrong",
+    }
+
+
 def test_a_clock_that_fell_back_removes_nothing() -> None:
     found = decided(
         points("2026-11-18T00:00", "2026-11-19T00:00"), KeepRules(daily=1), now=datetime(1970, 1, 1, tzinfo=UTC)

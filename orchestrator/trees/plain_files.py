@@ -225,8 +225,9 @@ def make_file(name: str, new: int, found: os.stat_result, content: bytes) -> int
     try:
         if content and os.write(made, content) != len(content):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        if found.st_uid or found.st_gid:
-            os.fchown(made, found.st_uid, found.st_gid)
+        os.fchown(
+            made, found.st_uid, found.st_gid
+        )  # also root's: a folder may give its own group to what is made in it
         os.fchmod(made, stat.S_IMODE(found.st_mode))
     except OSError as error:
         os.close(made)
@@ -261,6 +262,20 @@ def enter_both(name: str, old: int, new: int) -> "Iterator[tuple[int, int]]":
         os.close(inner)
 
 
+def open_copy() -> int:
+    """Open the folder that the program was started in. Raises: TargetTakesNothing where it hands access lists on · OSError."""
+    folder = os.open(".", FOLDER)
+    try:
+        handed_on = os.listxattr(folder)
+    except OSError as error:
+        if error.errno != errno.ENOTSUP:
+            raise
+        return folder
+    if "system.posix_acl_default" in handed_on:
+        raise TargetTakesNothing
+    return folder
+
+
 def open_tree(path: str) -> int:
     """Open a folder by its path, in which no part is a link. Raises: OSError."""
     folder = os.open("/", FOLDER)
@@ -289,7 +304,7 @@ def main(words: list[str]) -> None:
     everything.whole = paths
     everything.write(told, "/")
     with contextlib.suppress(TargetTakesNothing, OSError):
-        old, new = open_tree(tree), os.open(".", FOLDER)
+        old, new = open_tree(tree), open_copy()
         for path in paths:
             writer.write(path, old, new)
         for path in paths:

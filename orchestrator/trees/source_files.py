@@ -17,13 +17,13 @@ from time import clock_gettime_ns
 from zlib import crc32
 
 from orchestrator.trees.plain_files import (
-    FOLDER,
     LARGEST,
     READ,
     LeftPaths,
     PlainFileWriter,
     TargetTakesNothing,
     make_file,
+    open_copy,
     open_tree,
 )
 
@@ -198,7 +198,7 @@ def main(words: list[str]) -> None:
     left.whole = paths
     left.write(told, "./")
     with contextlib.suppress(TargetTakesNothing, FewArePlain, OSError):
-        old, new = open_tree(tree), os.open(".", FOLDER)
+        old, new = open_tree(tree), open_copy()
         with SourceFileWriter(reserved, report, os.fstat(old).st_dev, share, stays=how == "one") as writer:
             for path in paths:
                 writer.write(path if path == "." else f"{path}/.", old, new)

@@ -124,3 +124,25 @@ def test_where_the_programs_give_up_rsync_copies_all(house: House) -> None:
         assert house.run().outcome == "nothing-to-do"
     finally:
         subprocess.run(["umount", str(house.source / "mounted")], check=True)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("inherits", ["group", "access lists"])
+def test_what_new_files_would_inherit_there_they_do_not_keep(house: House, inherits: str) -> None:
+    """Of the folders at the target, and of the one that a restore fills."""
+    many_files(house)
+    back = house.folder / "back"
+    for folder in (house.target, back):
+        folder.mkdir()
+        os.chown(folder, 0, 4321)
+        folder.chmod(0o2755)
+        if inherits == "access lists":
+            subprocess.run(["setfacl", "-d", "-m", "u:1234:rwx", str(folder)], check=True)
+    ran = house.run(house.job(rsync={"parallel": 2}))
+    assert (ran.outcome, ahead(ran), ran["warnings"]) == ("done", 2, []), ran
+    assert facts(house.source) == facts(house.point())
+    for lanes in (1, 2):
+        house.job(rsync={"parallel": lanes})
+        ran = house.call("restore", "run", "photos", "--to", str(back / f"{lanes}"))
+        assert (ran.outcome, ahead(ran)) == ("done", lanes), ran
+        assert facts(house.source) == facts(back / f"{lanes}")

@@ -31,6 +31,7 @@ LEAST_AHEAD = 3_000  # entries; for fewer, the start of a program takes what it 
 LEAST_AHEAD_OF_COPY = 10_000  # the same of a first copy, where steps are recorded besides
 LEAST_LARGE_AHEAD = Bytes(128 << 20)  # of the large files of one such program together; the same
 WHY_AHEAD = "it takes less time than rsync, which then does all else, and what this leaves"
+_WHY_WHOLE = "such a program ends where the target takes nothing more, or where it meets much that is rsync's; then rsync copies all"
 _WHY_BY_NAME = "the small files are there; their folders and all else follow, and nothing is looked at again"
 Stage = tuple[Step, ...]
 
@@ -80,7 +81,8 @@ def left_by_name(
         stages = (Command(argv=("cat", "--", *single), effect=Effect.READS), rsync(number))
         work = Pipeline(stages=stages, keeps=f"{keeps}-{number}" if keeps else None, counts=1)
         spare = tuple(f"{each}-whole" for each in names)
-        whole.append(replace(copy, expected=Bytes(0), spare=spare, accounts=False))
+        action = f"{copy.action}, where a program before it gave up"
+        whole.append(replace(copy, action=action, why=_WHY_WHOLE, expected=Bytes(0), spare=spare, accounts=False))
         named.append(
             replace(copy, action=f"{copy.action}, by name", why=_WHY_BY_NAME, work=work, needs=(), spare=single, accounts=False)
         )  # fmt: skip

@@ -7,7 +7,7 @@ attributes, large ones, links, files of several names in TREE, and what it could
 of what it leaves in the same form, so that rsync is told them and walks through no tree again: to LEFT-single those that stand for
 themselves alone, to LEFT-whole those with all below them, which are all that it was told until it has come to its end.
 A file gets its time last, so a copy takes none for whole that is not. It prints as rsync does how many bytes are written so far.
-Why: rsync takes 90 microseconds of processor for a small file, this takes 40, and rsync 20 more to find that it is as it should be.
+Why: of small files in memory rsync takes 45 microseconds of processor for each, this takes 20.
 """
 
 import contextlib
@@ -15,7 +15,8 @@ import errno
 import os
 import stat
 import sys
-from itertools import islice
+from array import array
+from itertools import islice, pairwise
 
 TYPE_CHECKING = False  # as typing has it
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ class PlainFileWriter:
         self._reserved, self._tell = frozenset((*reserved, "", ".", "..")), tell
         self._which, self._of = share
         self._seen = 0
-        self._linked, self._again = set[int](), set[int]()  # files that may have more names; those of them that do
+        self._met = array("Q")  # inodes of files that may have more names
+        self._again = frozenset[int]()  # those that were met by more than one
         self.left = LeftPaths()
         self.above = ""  # the path of the folder whose files are written
         self.bytes = 0
@@ -115,7 +117,7 @@ class PlainFileWriter:
                 else:
                     entry.stat(
                         follow_symlinks=False
-                    )  # what cannot be looked at is rsync's to name, and it only does below a folder
+                    )  # rsync names what cannot be looked at only in a folder that it walks through
                     self._leave(above + entry.name)
         return folders
 
@@ -136,8 +138,8 @@ class PlainFileWriter:
             if content is None:
                 self._leave(self.above + name)
                 return
-            if self._is_again(found):
-                return
+            if found.st_nlink > 1:
+                self._met.append(found.st_ino)
             made = make_file(name, new, found, content)
         except OSError:  # what cannot be read, or is there already
             self._leave(self.above + name)
@@ -151,18 +153,13 @@ class PlainFileWriter:
             os.close(made)
         self.bytes += len(content)
 
-    def _is_again(self, found: os.stat_result) -> bool:
-        """Return whether a file was written by another name: rsync links the two, and is told both, see `name_again`."""
-        if found.st_nlink == 1:
-            return False
-        if found.st_ino in self._linked:
-            self._again.add(found.st_ino)
-            return True
-        self._linked.add(found.st_ino)
-        return False
+    def end(self) -> None:
+        """Find the files that were met by several names, see `name_again`. Why so late: a million inodes take a tenth of the memory so."""
+        met = sorted(self._met)
+        self._again = frozenset(one for one, next_one in pairwise(met) if one == next_one)
 
     def name_again(self, path: str, old: int, above: str = "") -> None:
-        """Leave to the copy, of what lies at a path, all names of the files that were met by more than one. Raises: OSError."""
+        """Leave to the copy, of what lies at a path, all names of the files that were met by several: rsync links them. Raises: OSError."""
         if not self._again:
             return
         name, _, rest = path.partition("/")
@@ -307,6 +304,7 @@ def main(words: list[str]) -> None:
         old, new = open_tree(tree), open_copy()
         for path in paths:
             writer.write(path, old, new)
+        writer.end()
         for path in paths:
             writer.name_again(path, old)
         everything = writer.left

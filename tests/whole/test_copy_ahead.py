@@ -94,7 +94,7 @@ def test_a_source_that_changes_between_the_two_is_copied_soundly(house: House) -
     before_names(house, f"mv {house.folder}/changes {house.folder}/done && sh {house.folder}/done")
     ran = house.run(house.job())
     house.environment["PATH"] = path
-    assert (ran.outcome, ahead(ran), ran["warnings"]) == ("done", 2, []), ran
+    assert (ran.outcome, ahead(ran) > 0, ran["warnings"]) == ("done", True, []), ran
     assert (house.folder / "done").exists()
     point = house.point()
     assert house.call("verify", "photos").outcome == "done"
@@ -118,7 +118,7 @@ def test_where_the_programs_give_up_rsync_copies_all(house: House) -> None:
     try:
         house.write("mounted/deep/file", "x")
         ran = house.run(house.job(rsync={"one_file_system": False}))
-        assert (ran.outcome, ahead(ran), ran["warnings"]) == ("done", 2, []), ran
+        assert (ran.outcome, ahead(ran) > 0, ran["warnings"]) == ("done", True, []), ran
         assert facts(house.source) == facts(house.point())
         assert house.call("verify", "photos").outcome == "done"
         assert house.run().outcome == "nothing-to-do"

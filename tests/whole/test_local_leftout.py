@@ -48,6 +48,20 @@ def test_an_unreadable_file_is_named_and_missing(house: House) -> None:
 
 
 @pytest.mark.root
+def test_what_a_verification_cannot_read_at_the_source_is_judged_by_the_command_that_it_names(house: House) -> None:
+    secret = house.write("folder/secret", "y")
+    house.write("open", "x")
+    assert house.run(house.job()).outcome == "done"
+    secret.chmod(0)
+    weak = weakly(house, "verify", "photos", "--source")
+    assert (weak.code, weak.outcome) == (5, "incomplete"), weak
+    assert "cannot be read at the source: folder/secret" in str(weak["warnings"])
+    assert house.follow(weak["hint"]).outcome == "done", "as root"
+    secret.chmod(0o644)
+    assert weakly(house, "verify", "photos", "--source").outcome == "done"
+
+
+@pytest.mark.root
 def test_a_changed_file_that_became_unreadable_keeps_its_older_copy(house: House) -> None:
     house.write("file", "before")
     house.write("other", "x")

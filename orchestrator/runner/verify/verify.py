@@ -228,7 +228,8 @@ def _judge(
         return journal.ended(
             Outcome.INCOMPLETE,
             why,
-            hint="all else of the source was judged; what is named cannot be, for the user who verifies",
+            hint="all else of the source was judged; as root, or once what is named can be read, this judges it too: "
+            f"`poolferry verify {journal.job.name} --source`",
         )
     if reading.sound and not rotten:
         unproved = dict(reading.counts).get(Verdict.UNPROVED, 0)

@@ -111,6 +111,10 @@ def _refuse(journal: RunRecorder, refusal: Refusal, world: Any) -> RunReport:
         from orchestrator.runner.source_state import remember_refusal
 
         remember_refusal(journal, refusal)
+    elif implements(engine, SourceIdentifier):
+        from orchestrator.runner.source_state import end_absence
+
+        end_absence(journal, engine, world)
     return journal.ended(refusal.outcome, refusal.why, hint=refusal.hint, evidence=refusal.evidence)
 
 

@@ -117,7 +117,20 @@ def prune_target(journal: RunRecorder, writer: Writer) -> bool:
     if snapshotter is None or job.keep.everything:
         return False
     _try(lambda: snapshotter.prune_target(job, _folder(journal)), snapshotter, journal, writer)
+    _see_what_stays(journal, writer)
     return True
+
+
+def _see_what_stays(journal: RunRecorder, reader: Reader) -> None:
+    """Record which points the copy holds now: until the next run, those that are gone would be listed, and counted.
+
+    Why no error: the copy itself is good, and the next run looks again.
+    """
+    from orchestrator.runner.last_look import find_points
+    from orchestrator.runner.problems import see_points
+
+    with contextlib.suppress(OrchestratorError):
+        see_points(journal, find_points(journal.job, journal.tools, reader))
 
 
 def _prune_source(snapshotter: Snapshotter, journal: RunRecorder, writer: Writer) -> Sequence[Step]:

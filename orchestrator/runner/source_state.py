@@ -7,7 +7,7 @@ from orchestrator.domain.command_line import quoted
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.source_identity import LAST_RESTORE, RESTORED, SOURCE_IDENTITY, SOURCE_STATE, seen_restore_key
-from orchestrator.domain.source_state import SourceState, SourceStateRecord, next_source_state
+from orchestrator.domain.source_state import SourceState, SourceStateRecord, next_source_state, parse_source_state
 from orchestrator.engines.contract.copies import SourceIdentifier
 from orchestrator.engines.contract.engine import implements
 from orchestrator.runner.context import RunContext
@@ -35,6 +35,19 @@ def remember_state(journal: RunRecorder, state: SourceState, why: str, hint: str
     history, job = journal.tools.history, journal.job.name
     now = SourceStateRecord(state=state, since=journal.now, why=why, hint=hint)
     history.remember(job, SOURCE_STATE, str(next_source_state(history.recall(job, SOURCE_STATE) or "", now)))
+
+
+def end_absence(journal: RunRecorder, engine: SourceIdentifier, world: Any) -> None:
+    """End the state of a source that was gone where the survey found it as it was at the last good run.
+
+    Why not at a good run alone: one that is refused for another reason, such as a target that is away, would leave it called gone.
+    """
+    history, job = journal.tools.history, journal.job.name
+    known = parse_source_state(history.recall(job, SOURCE_STATE) or "")
+    if known is not None and known.state is SourceState.GONE:
+        found = engine.identity(world)
+        if found and found == history.recall(job, SOURCE_IDENTITY):
+            history.remember(job, SOURCE_STATE, "")
 
 
 def end_state(journal: RunRecorder, engine: SourceIdentifier, world: Any, facts: Mapping[str, str]) -> None:

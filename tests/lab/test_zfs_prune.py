@@ -11,6 +11,7 @@ from tests.lab.common import Machine
 from tests.lab.cuts import PATIENCE, SOURCE, Chain, Copying
 from tests.lab.gates import let_through
 from tests.lab.laboratory import Pair
+from tests.lab.pools import age
 from tests.whole.house import wait_until
 
 pytestmark = pytest.mark.virtual
@@ -89,3 +90,33 @@ def test_what_a_key_only_adds_is_pruned_by_the_time_when_it_came(pair: Pair) -> 
     assert backup.poolferry(*helps.split(), "--json").json["outcome"] == "done"
     assert copies(backup) == list("bqrs")
     assert backup.poolferry("status").code == 0
+
+
+@pytest.mark.long
+def test_a_target_without_room_is_pruned_before_the_copy_that_then_fits(master: Machine) -> None:
+    """Three points of 35 MiB fill it; [keep], which comes later, lets two of them go, and the base stays."""
+    master.pool("tank", "400M")
+    master.pool("vault", "256M")
+    master.sh("zfs create vault/copies; zfs create tank/photos")
+    targets, told = (
+        '[place.vault]\ndataset = "vault/copies"\n',
+        'engine = "zfs"\nsource = "tank/photos"\ntarget = "vault"\n',
+    )
+    master.job("photos", told, targets=targets)
+    taken = [f"autosnap_{days}_daily" for days in (9, 8, 7, 1)]
+    for days, name in zip((9, 8, 7), taken, strict=False):
+        master.sh("head -c 35M /dev/urandom >/tank/photos/big")
+        age(master, (days, f"tank/photos@{name}"))
+    ran = master.poolferry("run", "photos", "--json", seconds=PATIENCE).json
+    assert ran["outcome"] == "done", ran
+    master.sh("head -c 35M /dev/urandom >/tank/photos/big")
+    age(master, (1, f"tank/photos@{taken[-1]}"))
+    refused = master.poolferry("run", "photos", "--json", seconds=PATIENCE).json
+    assert (refused["outcome"], "not enough space" in refused["why"]) == ("refused", True), refused
+    master.job("photos", told + "[keep]\ndaily = 1\n", targets=targets)
+    ran = master.poolferry("run", "photos", "--json", seconds=PATIENCE).json
+    assert (ran["outcome"], ran["warnings"]) == ("done", []), ran
+    there = [line.partition("@")[2] for line in master.sh("zfs list -Ho name -t snapshot vault/copies/photos").lines]
+    assert there == taken[-1:]
+    points = master.poolferry("points", "photos", "--json").json["points"]
+    assert [point["name"] for point in points] == there, points

@@ -143,7 +143,7 @@ def test_advice_names_what_is_wrong(master: Machine) -> None:
     sources(master)
     said = {line.subject: line for line in ENGINE.advise(job(), GuestWriter(master))}
     assert said["source tank/photos"].good
-    assert (said["target vault/copies/photos"].good, said["target vault/copies/photos"].text) == (
+    assert (said["target vault/copies/photos"].good, said["target vault/copies/photos"].text.partition("; or")[0]) == (
         False, "the pool vault is not imported: zpool import vault",
     )  # fmt: skip
     master.pool("vault", options=["-d"])  # no features at all

@@ -1,5 +1,6 @@
 """After the look: what keeps a chain alive comes before what removes snapshots. Real programs and a real history."""
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,8 @@ from orchestrator.domain.job import Job, KeepRules, SnapshotRules
 from orchestrator.domain.plan import COMMON, Decision, NothingToDo, Plan, Refusal, Step
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome
+from orchestrator.domain.source_identity import SOURCE_IDENTITY, SOURCE_STATE
+from orchestrator.domain.source_state import SourceState, SourceStateRecord
 from orchestrator.engines.contract.engine import RunRequest, StageResults
 from orchestrator.engines.sanoid import SanoidEngine
 from orchestrator.engines.zfs import ZfsEngine
@@ -27,6 +30,7 @@ from orchestrator.engines.zfs.model import SnapshotPresent
 from orchestrator.history.store import History, open_history
 from orchestrator.process.executor import Reader, Writer
 from orchestrator.runner.execute import execute_decision
+from orchestrator.runner.problems import see_points
 from orchestrator.runner.snapshots import take_snapshots
 from orchestrator.runner.steps import gravest_error
 from tests.engines.zfs.sides import ASKED, COPY, job, world
@@ -308,6 +312,54 @@ class Holds(Keeps):
 
     def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
         return (RestorePoint(name="c", taken=ASKED.now, tree=COPY, manifest=None),)
+
+
+class HoldsUntilPruned(Keeps):
+    """Finds points b and c at the target, and c alone once b was pruned."""
+
+    def __init__(self, decision: Any, pruned: Path) -> None:
+        super().__init__(decision)
+        self._pruned = pruned
+
+    def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
+        names = ("c",) if self._pruned.exists() else ("b", "c")
+        return tuple(RestorePoint(name=name, taken=ASKED.now, tree=COPY, manifest=None) for name in names)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_was_pruned_is_no_point_any_more(history: History, tmp_path: Path, *, fails: bool) -> None:
+    """Before, `points` and `status` counted what the run itself had removed, until the next run."""
+    steps = [replace(small(code, copies=True), worker=f"v/{code}") for code in ("true", "false" if fails else ":")]
+    made = journal(history, tmp_path)
+    made.job = replace(job(), keep=KeepRules(daily=1))
+    engine = HoldsUntilPruned(Plan(summary="", stages=(tuple(steps),), independent=True), tmp_path / "pruned")
+    made.tools = replace(made.tools, engine=engine, snapshotter=Prunes(small(f"touch {tmp_path}/pruned")))
+    see_points(made, engine.points(made.job, Writer()))
+    (tmp_path / "notes").mkdir()
+    with pytest.raises(OrchestratorError) if fails else contextlib.nullcontext():
+        execute_decision(made, Writer(), world(), replace(ASKED, notes=str(tmp_path / "notes")))
+    assert history.point_names(made.job.name, made.job.target.name) == {"c"}
+
+
+def test_a_source_that_is_back_is_not_called_gone_where_the_run_is_refused_for_its_target(
+    history: History, tmp_path: Path
+) -> None:
+    """What is there as at the last good run is told by its identity; another one of that name is not."""
+    made = journal(history, tmp_path)
+    made.job, found = job(), world()
+    away = Refusal(why="the pool of the target is not imported", evidence=(), hint="")
+    made.tools = replace(made.tools, engine=Keeps(away))
+    gone = SourceStateRecord(state=SourceState.GONE, since=made.now, why="not there", hint="import its pool")
+    for identity, left in (("1 2 tank/other", str(gone)), (made.tools.engine.identity(found), "")):
+        history.remember(made.job.name, SOURCE_STATE, str(gone))
+        history.remember(made.job.name, SOURCE_IDENTITY, identity)
+        execute_decision(made, Writer(), found, ASKED)
+        assert history.recall(made.job.name, SOURCE_STATE) == left
+        made = journal(history, tmp_path)
+        made.job, made.tools = job(), replace(made.tools, engine=Keeps(away))
+    history.remember(made.job.name, SOURCE_STATE, str(gone))
+    execute_decision(made, Writer(), replace(found, source=replace(found.source, datasets={})), ASKED)
+    assert history.recall(made.job.name, SOURCE_STATE) == str(gone)
 
 
 class Misses(SanoidEngine):

@@ -115,7 +115,7 @@ class SourceIdentifier(Protocol):
     """An engine that knows its source again, so that one that was made anew is not taken for the old one."""
 
     def identity(self, world: Any) -> str:
-        """Return the identity of the surveyed source, for history to remember after a good run."""
+        """Return the identity of the surveyed source, for history to remember after a good run; empty: it is not there."""
         ...
 
     def identity_of_kit(self, content: str) -> str:

@@ -87,6 +87,8 @@ class ZfsEngine:
         return plan(job, world, run_request)
 
     def identity(self, world: ZfsSurvey) -> str:
+        if "" not in world.source.datasets:
+            return ""
         from orchestrator.engines.zfs.plan.divergence import source_identity
 
         return str(source_identity(world.source))

@@ -134,9 +134,9 @@ def _perl(root: Location, job: Job, reader: Reader) -> tuple[SystemCheckResult, 
 def _pool(look: SideListing, root: Location, *, target: bool) -> SystemCheckResult:
     subject, pool = f"{'target' if target else 'source'} {root}", root.path.partition("/")[0]
     if look.health == ABSENT:
-        return SystemCheckResult(
-            good=False, subject=subject, text=f"the pool {pool} is not imported: zpool import {quoted(pool)}"
-        )
+        where = "the dataset of its place in targets.toml" if target else "`source` in the job file"
+        text = f"the pool {pool} is not imported: zpool import {quoted(pool)}; or, if it has another name now, correct {where}"
+        return SystemCheckResult(good=False, subject=subject, text=text)
     if look.health not in HEALTHY:
         text = f"the pool {pool} is {look.health.lower()}: see zpool status {quoted(pool)}"
         return SystemCheckResult(good=False, subject=subject, text=text)

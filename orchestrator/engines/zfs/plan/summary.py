@@ -89,9 +89,10 @@ def warnings_of(case: PlanContext, dataset_plans: Sequence[DatasetPlan]) -> tupl
         warnings.append(f"{_named(map(case.target_name, left))}: {explain_take_over(case, left)}")
     waits = [name for name in case.names if case.world.source.datasets[name].waits]
     if waits and case.world.returning is None:
-        what = (
-            f"{_named(case.source_name(name) for name in waits)}: restored, and waits for a key or for its mountpoint"
+        each = (
+            "waits for a key or for its mountpoint" if len(waits) == 1 else "each waits for a key or for its mountpoint"
         )
+        what = f"{_named(case.source_name(name) for name in waits)}: restored, and {each}"
         warnings.append(f"{what}: poolferry restore run {case.job.name} --to {quoted(str(case.world.source.root))}")
     warnings += [*_kept_aside(case, dataset_plans), *_without_bookmarks(case, dataset_plans)]
     if case.options.recursive and case.gone:

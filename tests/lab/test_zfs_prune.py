@@ -119,4 +119,4 @@ def test_a_target_without_room_is_pruned_before_the_copy_that_then_fits(master: 
     there = [line.partition("@")[2] for line in master.sh("zfs list -Ho name -t snapshot vault/copies/photos").lines]
     assert there == taken[-1:]
     points = master.poolferry("points", "photos", "--json").json["points"]
-    assert [point["name"] for point in points] == there, points
+    assert [point["point"] for point in points] == there, points

@@ -25,7 +25,7 @@ from orchestrator.domain.source_identity import SOURCE_IDENTITY, SOURCE_STATE
 from orchestrator.domain.source_state import SourceState, SourceStateRecord
 from orchestrator.engines.contract.engine import RunRequest, StageResults
 from orchestrator.engines.sanoid import SanoidEngine
-from orchestrator.engines.zfs import ZfsEngine
+from orchestrator.engines.zfs import ENGINE, ZfsEngine
 from orchestrator.engines.zfs.model import SnapshotPresent
 from orchestrator.history.store import History, open_history
 from orchestrator.process.executor import Reader, Writer
@@ -344,13 +344,13 @@ def test_what_was_pruned_is_no_point_any_more(history: History, tmp_path: Path, 
 def test_a_source_that_is_back_is_not_called_gone_where_the_run_is_refused_for_its_target(
     history: History, tmp_path: Path
 ) -> None:
-    """What is there as at the last good run is told by its identity; another one of that name is not."""
+    """Its identity tells that it is as at the last good run; another one of that name stays called gone."""
     made = journal(history, tmp_path)
     made.job, found = job(), world()
     away = Refusal(why="the pool of the target is not imported", evidence=(), hint="")
     made.tools = replace(made.tools, engine=Keeps(away))
     gone = SourceStateRecord(state=SourceState.GONE, since=made.now, why="not there", hint="import its pool")
-    for identity, left in (("1 2 tank/other", str(gone)), (made.tools.engine.identity(found), "")):
+    for identity, left in (("1 2 tank/other", str(gone)), (ENGINE.identity(found), "")):
         history.remember(made.job.name, SOURCE_STATE, str(gone))
         history.remember(made.job.name, SOURCE_IDENTITY, identity)
         execute_decision(made, Writer(), found, ASKED)

@@ -126,7 +126,7 @@ def _read_by_place(jobs: Sequence[Job], views: HistoryReader, now: datetime) -> 
         asleep = {disk for disk, snooze in views.disks.snoozes().items() if snooze.until > now}
         known = views.disks.known()
         away = {each.name for each in known if each.standing is not DiskState.ACTIVE or each.disk in asleep}
-    totals = views.read_totals(promised)
+    totals = views.read_totals(promised, now + CLOCKS_DIFFER)
     return {name: {place: one for place, one in places if place not in away} for name, places in totals.items()}
 
 

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from orchestrator.domain.age import CLOCKS_DIFFER
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.planners.read_deadline import AgedData, DeadlineForecast, forecast_deadline
@@ -38,7 +39,7 @@ def survey_reading(settings: "Settings", now: datetime) -> tuple[PlaceReading, .
     known = {job.name: job for job in settings.configuration().jobs if job.copies}
     since = {name: now - timedelta(seconds=min(_limit(job), _LONGEST_S)) for name, job in known.items()}
     with settings.views() as views, views.glance():
-        totals = views.read_totals(since)
+        totals = views.read_totals(since, now + CLOCKS_DIFFER)
         read = views.bytes_read_between(now - timedelta(seconds=PACE_SPAN), now)
         lately = views.bytes_read_between(now - timedelta(days=PROMISE_PACE_DAYS), now)
         items = {job.name: _items(views.points(job.name)) for job in known.values() if job.verify.read_all_within}

@@ -637,11 +637,17 @@ SELECT job, outcome FROM drills WHERE drilled_at >= :first AND drilled_at < :las
 
 -- By job: since when a reading counts. Why grouped here: 300 jobs have 28,000 points.
 -- name: read_totals
-WITH named AS MATERIALIZED (SELECT key, value FROM json_each(:jobs))
-SELECT points.job AS job, place, count(*) AS number, count(whole_at) AS reads, count(coalesce(whole_at, made_at, taken_at)) AS dated,
-    min(coalesce(whole_at, made_at, taken_at)) AS oldest_at, count(bytes) AS sized, coalesce(sum(bytes), 0) AS bytes,
-    count(*) FILTER (WHERE whole_at >= named.value) AS fresh, coalesce(sum(bytes) FILTER (WHERE whole_at >= named.value), 0) AS fresh_bytes
-FROM points INDEXED BY points_there CROSS JOIN named ON named.key = points.job WHERE gone_at IS NULL GROUP BY points.job, place;
+-- What a wrong clock dated later than :latest says nothing: neither that it was read, nor since when it is there.
+WITH named AS MATERIALIZED (SELECT key, value FROM json_each(:jobs)),
+dated AS (
+    SELECT points.job AS job, place, bytes, named.value AS since, CASE WHEN whole_at <= :latest THEN whole_at END AS read_at,
+        CASE WHEN made_at <= :latest THEN made_at WHEN taken_at <= :latest THEN taken_at END AS came_at
+    FROM points INDEXED BY points_there CROSS JOIN named ON named.key = points.job WHERE gone_at IS NULL
+)
+SELECT job, place, count(*) AS number, count(read_at) AS reads, count(coalesce(read_at, came_at)) AS dated,
+    min(coalesce(read_at, came_at)) AS oldest_at, count(bytes) AS sized, coalesce(sum(bytes), 0) AS bytes,
+    count(*) FILTER (WHERE read_at >= since) AS fresh, coalesce(sum(bytes) FILTER (WHERE read_at >= since), 0) AS fresh_bytes
+FROM dated GROUP BY job, place;
 
 -- Renames ---------------------------------------------------------------------------------------------------------
 

@@ -175,11 +175,15 @@ class HistoryReader:
 
         return MonthlyHistory(self._database)
 
-    def read_totals(self, since: "Mapping[str, datetime]") -> "dict[str, list[tuple[str, ReadTotals]]]":
-        """Return the totals of each place that holds points of a job, by job. `since`: by job, from when on a reading counts."""
-        return self._database.by_job(
-            "read_totals", _totals_of_place, {job: to_microseconds(at) for job, at in since.items()}
-        )
+    def read_totals(
+        self, since: "Mapping[str, datetime]", latest: "datetime"
+    ) -> "dict[str, list[tuple[str, ReadTotals]]]":
+        """Return the totals of each place that holds points of a job, by job. `since`: by job, from when on a reading counts.
+
+        `latest`: what is dated later was dated by a wrong clock, and counts for nothing.
+        """
+        asked = {job: to_microseconds(at) for job, at in since.items()}
+        return self._database.by_job("read_totals", _totals_of_place, asked, latest=latest)
 
     def bytes_read_between(self, first: "datetime", last: "datetime") -> dict[tuple[str, str], int]:
         """Return the bytes that were read again in a span of time, by job and place."""

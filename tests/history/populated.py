@@ -155,7 +155,7 @@ def readers(reader: HistoryReader, job: str = JOB) -> dict[str, Callable[[], obj
         "runs": lambda: reader.runs(None, 9), "runs of a job": lambda: reader.runs(job, 9),
         "runs_before": lambda: reader.runs_before(99, None, 9), "runs_before of a job": lambda: reader.runs_before(99, job, 9), "run": lambda: reader.run(1),
         "has_run_before": lambda: reader.has_run_before(99, None), "has_run_before of a job": lambda: reader.has_run_before(99, job),
-        "open_step": lambda: reader.open_step(3), "read_totals": lambda: reader.read_totals({job: NOON}),
+        "open_step": lambda: reader.open_step(3), "read_totals": lambda: reader.read_totals({job: NOON}, NOON),
         "bytes_read_between": lambda: reader.bytes_read_between(NOON, later(days=1)),
         "acts.of": lambda: reader.acts.of(1), "acts.newest": lambda: reader.acts.newest(9),
         "acts.newest of one": lambda: reader.acts.newest(9, subject=job), "acts.between": lambda: reader.acts.between(NOON, later(days=1)),

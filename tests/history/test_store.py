@@ -290,6 +290,25 @@ def test_only_a_whole_good_reading_makes_a_point_sound_again(history: History) -
     assert (point.sound, point.whole_at, point.verified_at) == (True, later(hours=4), later(hours=4))
 
 
+def test_what_a_wrong_clock_dated_counts_for_no_reading(history: History) -> None:
+    """A reading of a year ahead hid for that year that its copy was not read within its promise."""
+    run = begin(history)
+    for name, made, read in (
+        ("one", NOON, later(days=365)),
+        ("two", later(days=365), None),
+        ("three", NOON, later(days=2)),
+    ):
+        history.point_made("photos", "backup", name, run, entries=1, bytes=10, taken=NOON, now=made)
+        if read is not None:
+            history.verified("photos", "backup", name, reading=reading(), now=read, scope=WHOLE)
+    ((place, totals),) = history.views.read_totals({"photos": later(days=1)}, later(days=3))["photos"]
+    assert place == "backup"
+    assert (totals.points, totals.read, totals.oldest, totals.undated) == (3, 1, NOON, 0)
+    assert (totals.fresh, totals.fresh_bytes) == (1, 10)
+    ((_, then),) = history.views.read_totals({"photos": later(days=1)}, later(days=366))["photos"]
+    assert (then.read, then.oldest, then.fresh) == (2, later(days=2), 2)
+
+
 def test_small_facts_are_remembered_per_job(history: History) -> None:
     history.remember("photos", "device", "1")
     history.remember("photos", "device", ODD)

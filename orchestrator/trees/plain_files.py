@@ -71,6 +71,7 @@ class PlainFileWriter:
         self._seen = 0
         self._met = array("Q")  # inodes of files that may have more names
         self._again = frozenset[int]()  # those that were met by more than one
+        self._entered = set[str]()  # folders above the paths that were told
         self.left = LeftPaths()
         self.above = ""  # the path of the folder whose files are written
         self.bytes = 0
@@ -90,6 +91,11 @@ class PlainFileWriter:
             if rest or stat.S_ISDIR((found := os.stat(name, dir_fd=old, follow_symlinks=False)).st_mode):
                 with enter_both(name, old, new) as pair:
                     inside = f"{above}{name}/"
+                    if (
+                        rest not in ("", ".") and inside not in self._entered
+                    ):  # rsync brings what is above a path only with the path
+                        self._entered.add(inside)
+                        self.left.single.append(above + name)
                     for inner in (rest,) if rest else self.write_files(*pair, inside):
                         self.write(inner, *pair, inside)
             elif self._takes(found.st_ino):

@@ -78,6 +78,15 @@ def test_plain_files_are_written_as_they_are_and_all_else_is_left(trees: tuple[P
     assert sorted(writer.left.single) == sorted([*left, "in/deep/fourth", "in/third"])
 
 
+def test_folders_above_a_path_are_left_with_it(trees: tuple[Path, Path]) -> None:
+    """A folder whose files are shared out among copies is in no list itself: it kept the mode and the time of its making."""
+    old, new = trees
+    for name in ("one", "two"):
+        (old / "in/deep" / name).write_bytes(b"x")
+    writer = write(old, new, "in/deep/one", "in/deep/two")
+    assert (writer.left.single, writer.left.whole) == (["in", "in/deep"], [])
+
+
 def test_what_lies_too_deep_or_cannot_be_entered_is_left_whole(
     trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,17 +6,17 @@ import subprocess
 
 import pytest
 
-from orchestrator.engines.rsync.write_ahead import LEAST_AHEAD_OF_COPY
 from tests.whole.house import House, Ran, facts, wait_until
 from tests.whole.kills import only_ours, strike
 from tests.whole.names import hostile_tree
 
 AHEAD = "write small files of"
+MANY = 5_000  # more than `write_ahead.LEAST_AHEAD_OF_COPY`
 
 
-def many_files(house: House) -> None:
+def many_files(house: House, count: int = MANY) -> None:
     """Fill the source with small files, and with what is not written ahead."""
-    for number in range(LEAST_AHEAD_OF_COPY):
+    for number in range(count):
         if not number % 500:
             (house.source / f"many {number // 500}").mkdir(parents=True)
         (house.source / f"many {number // 500}/{number}").write_bytes(b"%d" % number * 9)
@@ -57,7 +57,7 @@ def test_a_cut_after_small_files_were_written_goes_on(house: House) -> None:
     strike(process, "all")
     house.ended(process)
     written = sum(len(names) for _, _, names in os.walk(work))
-    assert written > LEAST_AHEAD_OF_COPY // 2
+    assert written > MANY // 2
     house.environment["PATH"] = path
     (work / "many 3/1500").write_bytes(b"half")
     (work / "many 3/1501").write_bytes((house.source / "many 3/1501").read_bytes())
@@ -129,8 +129,8 @@ def test_where_the_programs_give_up_rsync_copies_all(house: House) -> None:
 @pytest.mark.root
 @pytest.mark.parametrize("inherits", ["group", "access lists"])
 def test_what_new_files_would_inherit_there_they_do_not_keep(house: House, inherits: str) -> None:
-    """Of the folders at the target, and of the one that a restore fills."""
-    many_files(house)
+    """Of the folders at the target, and of the one that a restore fills. So few that two copies share the files of one folder, too."""
+    many_files(house, 2_000)
     back = house.folder / "back"
     for folder in (house.target, back):
         folder.mkdir()

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from orchestrator.engines.rsync.parallel import ParallelCopy
 
-LEAST_AHEAD = 3_000  # entries; for fewer, the start of a program takes what it would save
-LEAST_AHEAD_OF_COPY = 10_000  # the same of a first copy, where steps are recorded besides
+LEAST_AHEAD = 1_000  # entries; for fewer, the start of a program takes what it would save
+LEAST_AHEAD_OF_COPY = 2_000  # the same of a first copy, where steps are recorded besides
 LEAST_LARGE_AHEAD = Bytes(128 << 20)  # of the large files of one such program together; the same
 WHY_AHEAD = "it takes less time than rsync, which then does all else, and what this leaves"
 _WHY_WHOLE = "such a program ends where the target takes nothing more, or where it meets much that is rsync's; then rsync copies all"

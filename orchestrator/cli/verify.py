@@ -1,5 +1,6 @@
 """`poolferry verify`: read copies again and compare them."""
 
+import sys
 from collections.abc import Sequence
 
 import click
@@ -62,6 +63,14 @@ def _read_due(terminal: Terminal, job: Sequence[str]) -> int:
     from orchestrator.domain.run_values import report_value
 
     reports = read_promised(terminal, job)
+    if not reports:
+        why = (
+            "nothing is read now: each job with read-all-within has its turn once a day, within its window, and disks are read by their "
+            f"visits; `{terminal.repeat('promises')}` tells what is due"
+        )
+        # Cron would send such a line each hour.
+        terminal.answer({"read": [], "why": why}, [why] if sys.stdout.isatty() and not terminal.quiet else [])
+        return 0
     terminal.answer_json(lambda: {"read": [report_value(each) for each in reports]})
     return exit_code(each.outcome for each in reports)
 

@@ -2,8 +2,10 @@
 
 import contextlib
 import os
+import pty
 import random
 import sqlite3
+import subprocess
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -94,6 +96,22 @@ def test_damage_in_an_old_point_is_found_by_its_turn(read: House) -> None:
     assert (ended.code, ended["read"][0]["outcome"]) == (1, "failed")
     assert f"point {read.points()[0]} does not match its manifest" in ended["read"][0]["why"]
     assert standing(read)["state"] == "failing"
+
+
+def test_a_turn_with_nothing_to_read_says_so(read: House) -> None:
+    due(read)
+    told = read.call("verify", "--due")
+    assert (told.code, told["read"]) == (0, []), told
+    assert told["why"].startswith("nothing is read now: ")
+    assert read.follow(told["why"].split("`")[1]).code == 0
+    words = [each for each in read.argv("verify", "--due") if each != "--json"]
+    for_cron = subprocess.run(words, capture_output=True, text=True, env=read.environment, timeout=60, check=True)
+    assert for_cron.stdout == ""
+    ours, its = pty.openpty()
+    subprocess.run(words, stdout=its, env=read.environment, timeout=60, check=True)
+    os.close(its)
+    assert os.read(ours, 4096).startswith(b"nothing is read now: ")
+    os.close(ours)
 
 
 def test_so_much_a_day_and_within_a_window(read: House) -> None:

@@ -3,7 +3,8 @@
 As `source_files`, for the files of at least LEAST bytes whose paths it reads. rsync takes two and a half times the processor for each byte:
 here it is read once, and hashed before it is written; where both sides are one filesystem that clones, it is cloned, and its digest read
 from the clone. Until it is whole, a file lies in the first RESERVED folder beside its place, as rsync's remainders do, and is taken up
-from there after a cut. HOW: "holes": longer runs of zeros become holes. It leaves to the copy that follows files of several names, with
+from there after a cut. HOW: words with a comma between them; "holes": longer runs of zeros become holes; "linked": a file may have several names,
+as in a point, and only one of those that are told. It leaves to the copy that follows other files of several names, with
 holes, on other filesystems, and what changed while it was read or just before. Where the target takes nothing more, it ends.
 """
 
@@ -68,17 +69,18 @@ class _Changed(Exception):
 class LargeFileWriter:
     """A writer of large plain files into the same places of a copy. `partial`: the folder for what is not whole; `device`: the source's.
 
-    `tell` takes lines as rsync writes them. `holes`: long runs of zeros become holes.
+    `tell` takes lines as rsync writes them. `holes`: long runs of zeros become holes; `linked`: files may have several names.
     """
 
     def __init__(
-        self, reserved: "Collection[str]", partial: str, tell: "Callable[[bytes], object]", device: int, *, least: int, holes: bool
+        self, reserved: "Collection[str]", partial: str, tell: "Callable[[bytes], object]", device: int, *, least: int, holes: bool,
+        linked: bool = False,
     ) -> None:  # fmt: skip
         from xxhash import xxh3_128
 
         self._reserved, self._partial = frozenset((*reserved, partial, "", ".", "..")), partial
         self._report, self._device, self._digest = tell, device, xxh3_128
-        self._least, self._holes = least, holes
+        self._least, self._holes, self._linked = least, holes, linked
         self._clones = True
         self._buffer = bytearray(PIECE)
         self._pieces = 0
@@ -109,7 +111,8 @@ class LargeFileWriter:
             return os.open(name, READ | os.O_NOATIME, dir_fd=old)
 
     def _is_ours(self, file: int, found: os.stat_result) -> bool:
-        plain = stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and found.st_dev == self._device
+        alone = found.st_nlink == 1 or self._linked
+        plain = stat.S_ISREG(found.st_mode) and alone and found.st_dev == self._device
         if not plain or found.st_size < self._least or is_young(found.st_ctime_ns, clock_gettime_ns(FILE_CLOCK)):
             return False
         whole = os.lseek(file, 0, os.SEEK_HOLE) >= found.st_size
@@ -229,7 +232,10 @@ def main(words: list[str]) -> None:
     except OSError:
         return
     device = os.fstat(old).st_dev
-    writer = LargeFileWriter(reserved, partial, report, device, least=int(least), holes=how == "holes")
+    kept = how.split(",")
+    writer = LargeFileWriter(
+        reserved, partial, report, device, least=int(least), holes="holes" in kept, linked="linked" in kept
+    )
     with contextlib.suppress(TargetTakesNothing):
         for path in paths:
             writer.write(path, old, new)

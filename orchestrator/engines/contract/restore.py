@@ -40,7 +40,8 @@ class DestinationSurvey:
     "absent"; `to`: the destination itself, when a file is restored into a folder. `mounts`: mount points below it, which count
     as no entries; `filling`: those of them into which the unfinished restore writes files. `half`: what that left half-copied, in
     the engine's own form. `split`: what several programs copy side by side, in that form, too; empty: one copies it all. `holes`: some
-    of the requested files have holes, or may have. `ahead`: so many programs, which are quicker, write its small files first.
+    of the requested files have holes, or may have. `ahead`: so many programs, which are quicker, write its small files first; `large`: files
+    that such programs write, too, each with its bytes.
     """
 
     kind: str
@@ -55,6 +56,7 @@ class DestinationSurvey:
     split: tuple[Any, ...] = ()
     holes: bool = True
     ahead: int = 0
+    large: tuple[tuple[bytes, int], ...] = ()
 
 
 class FileRestorer(Protocol):

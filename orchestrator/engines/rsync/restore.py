@@ -27,7 +27,8 @@ from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequ
 from orchestrator.engines.rsync import commands, script_commands
 from orchestrator.engines.rsync.abilities import explain_consent
 from orchestrator.engines.rsync.hole_limit import has_hole
-from orchestrator.engines.rsync.model import RESTORE_MARKER, PartialFile
+from orchestrator.engines.rsync.large_files import MOST_LARGE
+from orchestrator.engines.rsync.model import LARGE_FILE, RESTORE_MARKER, PartialFile
 from orchestrator.engines.rsync.options import as_lane, options_of
 from orchestrator.engines.rsync.parse import parse_sizes
 from orchestrator.engines.rsync.source_summary import survey_tree
@@ -40,6 +41,8 @@ from orchestrator.engines.rsync.survey import (
 from orchestrator.engines.rsync.write_ahead import (
     WHY_AHEAD,
     count_ahead_of_restore,
+    large_ahead_of_restore,
+    large_files_of_restore,
     left_by_name,
     write_ahead_command,
 )
@@ -56,9 +59,13 @@ _SURE = 1024 * 1024  # so many bytes of a partial file that seems complete are s
 
 def survey_restore(job: Job, wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
     """Return a survey of the requested data and the destination; a file restored into a folder keeps its name."""
-    with BackgroundCall(lambda: _has_holes(_below(wanted), reader)) as holes:
+    with BackgroundCall(lambda: _list_large(_below(wanted), reader)) as looked:
         seen = _survey(job, wanted, reader)
-        return seen if seen.wanted == "absent" else replace(seen, holes=holes.result())
+        if seen.wanted == "absent":
+            return seen
+        holes, large = looked.result()
+        new = seen.wanted == "folder" and _is_new_here(wanted, seen)
+        return replace(seen, holes=holes, large=large_ahead_of_restore(job, wanted, large) if new else ())
 
 
 def _survey(job: Job, wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
@@ -114,17 +121,31 @@ def _split(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, reader: Re
     return () if isinstance(found, Refusal) or len(found.parallel_copies) < 2 else found.parallel_copies
 
 
-def _has_holes(tree: Location, reader: Reader) -> bool:
-    """Return whether some of the files to restore have holes; of those at a host, and where it is not certain, True."""
+def _list_large(tree: Location, reader: Reader) -> tuple[bool, tuple[tuple[bytes, int], ...]]:
+    """Return whether some of the files to restore have holes, and large ones that have none and one name, each with its bytes.
+
+    Of those at a host, and where it is not certain, True, and none.
+    """
     if tree.host is not None:
-        return True
+        return True, ()
+    holes, large, met = False, dict[int, tuple[bytes, int]](), set[int]()
     try:
         with reader.records(
             Pipeline(stages=(script_commands.list_large_files_command(tree),)), separator=b"\0"
         ) as records:
-            return any(has_hole(int(size), int(blocks)) for blocks, size in map(bytes.split, records))
+            for record in records:
+                blocks, size, inode, path = record.split(b" ", 3)
+                if has_hole(length := parse_count(size), parse_count(blocks)):
+                    holes = True
+                elif length >= LARGE_FILE and len(large) < MOST_LARGE:
+                    if (number := parse_count(inode)) in met:
+                        large.pop(number, None)
+                    else:
+                        met.add(number)
+                        large[number] = path, length
     except (PipelineFailed, *NOT_READ):
-        return True
+        return True, ()
+    return holes, tuple(sorted(large.values()))
 
 
 def _survey_half_file(
@@ -296,8 +317,9 @@ def _side_by_side(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, wha
 
 def _copies(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, what: str, copies: Stage) -> tuple[Stage, ...]:
     """Return the stages that copy; where that pays, programs write small files first, and then what they leave is copied by name."""
+    large = large_files_of_restore(job, wanted, seen, what) if seen.large else ()
     if not seen.ahead:
-        return (copies,)
+        return (large, copies) if large else (copies,)
     tree, to, left, others = _below(wanted), seen.to, f"{wanted.notes}/left", len(copies) > 1
     ahead = list[Step]()
     for number in range(1, seen.ahead + 1):
@@ -314,7 +336,7 @@ def _copies(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, what: str
         of = as_lane(job, number) if others else job
         return commands.restore_command(tree, to, of, folder=True, holes=seen.holes, names="-", single=True).stages[0]
 
-    return (tuple(ahead), *left_by_name(copies, seen.ahead, left, rsync))
+    return ((*ahead, *large), *left_by_name(copies, seen.ahead, left, rsync))
 
 
 def _file_stages(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, aside: str, what: str) -> tuple[Stage, ...]:

@@ -314,8 +314,8 @@ def restore_source_command(tree: Location, path: bytes) -> Command:
 
 
 def list_large_files_command(tree: Location) -> Command:
-    """Build the command that prints blocks and size of each file at or below a path that is large enough for holes, NUL-terminated."""
-    words = ("-type", "f", "-size", "+127", "-printf", r"%b %s\0")
+    """Build the command that prints blocks, size, inode and path of each file at or below a path that is large enough for holes, NUL-terminated."""
+    words = ("-type", "f", "-size", "+127", "-printf", r"%b %s %i %P\0")
     return Command(argv=("find", tree.path, *words), effect=Effect.READS, host=tree.host)
 
 

@@ -1,5 +1,6 @@
 """The small files of a restore or a first copy, and large ones of any, written before rsync does the rest: where that pays, by which command."""
 
+import os
 from typing import TYPE_CHECKING
 
 from orchestrator.domain.fast_dataclass import replace
@@ -8,7 +9,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, Step
 from orchestrator.domain.units import Bytes
 from orchestrator.engines.contract.engine import RunRequest
-from orchestrator.engines.contract.restore import RestoreRequest
+from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequest
 from orchestrator.engines.rsync import commands
 from orchestrator.engines.rsync.model import LARGE_FILE, RESERVED, RsyncSurvey
 from orchestrator.engines.rsync.options import as_lane, options_of
@@ -47,6 +48,27 @@ def count_ahead_of_restore(job: Job, wanted: RestoreRequest, split: "tuple[Paral
         return len(split) if sum(share.entries for share in split) >= LEAST_AHEAD else 0
     many = not wanted.path and lists_many(wanted.point, LEAST_AHEAD)
     return count_ahead(job, wanted.point.tree.path, to.path) if many else 0
+
+
+def large_ahead_of_restore(
+    job: Job, wanted: RestoreRequest, large: tuple[tuple[bytes, int], ...]
+) -> tuple[tuple[bytes, int], ...]:
+    """Return the large files that programs write before such a copy: these, or none, where that does not pay."""
+    if not _is_plain(job) or wanted.anew or wanted.point.manifest is None or not wanted.notes:
+        return ()
+    return large if sum(size for _, size in large) >= LEAST_LARGE_AHEAD else ()
+
+
+def large_files_of_restore(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, what: str) -> Stage:
+    """Return the steps of the programs that write large files of a restore, each a share of them."""
+    tree = wanted.point.tree / os.fsdecode(wanted.path) if wanted.path else wanted.point.tree
+    side_by_side = len(seen.split) or count_ahead(job, tree.path, seen.to.path) or 1
+    count = min(len(seen.large), sum(size for _, size in seen.large) // LEAST_LARGE_AHEAD, side_by_side)
+    how = "holes,linked" if seen.holes else "linked"
+    program = own_program("orchestrator.trees.large_copies", tree.path, str(LARGE_FILE), how, *RESERVED)
+    start = inside_command(seen.to, *program)
+    start = replace(start, environment=(*start.environment, *own_environment(place_of("xxhash"))))
+    return _large_steps(seen.large, count, start, f"{what} to {seen.to}", wanted.notes)
 
 
 def write_ahead_command(
@@ -194,20 +216,21 @@ def _small_files_ahead(job: Job, copies: tuple[Step, ...], count: int, request: 
     return tuple(steps)
 
 
-def large_files_ahead(job: Job, world: RsyncSurvey, request: RunRequest) -> tuple[Step, ...]:
+def large_files_ahead(job: Job, world: RsyncSurvey, request: RunRequest) -> Stage:
     """Return the steps of the programs that write large files, each a share of them."""
-    count = world.ahead_of_large
     how = "holes" if options_of(job).sparse and world.holes is not False else "whole"
     words = own_program("orchestrator.trees.large_copies", job.source.path, str(LARGE_FILE), how, *RESERVED)
+    return _large_steps(world.large, world.ahead_of_large, _ahead_command(job, words), str(job.tree), request.notes)
+
+
+def _large_steps(large: tuple[tuple[bytes, int], ...], count: int, program: Command, what: str, notes: str) -> Stage:
     steps = list[Step]()
-    for number, share in enumerate(distribute_weights([size for _, size in world.large], count), 1):
-        names = f"{request.notes}/large-{number}"
-        listed = b"".join(b"./" + world.large[place][0] + b"\0" for place in share)
-        work = Pipeline(
-            stages=(_ahead_command(job, words),), reads=names, keeps=f"{request.notes}/moved-large-ahead-{number}"
-        )
+    for number, share in enumerate(distribute_weights([size for _, size in large], count), 1):
+        names = f"{notes}/large-{number}"
+        listed = b"".join(b"./" + large[place][0] + b"\0" for place in share)
+        work = Pipeline(stages=(program,), reads=names, keeps=f"{notes}/moved-large-ahead-{number}")
         step = Step(
-            action=f"write large files of {job.tree}{f', {number} of {count}' if count > 1 else ''}", why=WHY_AHEAD, worker=f"lane {number}",
+            action=f"write large files of {what}{f', {number} of {count}' if count > 1 else ''}", why=WHY_AHEAD, worker=f"lane {number}",
             work=work, expected=None, copies=True, ahead=True, needs=((names, listed),),
         )  # fmt: skip
         steps.append(step)

@@ -1,7 +1,6 @@
 """Large files that are written before rsync copies: cut in the middle, and in a later run, where what is left of a point is linked."""
 
 import os
-import random
 import shutil
 
 import pytest
@@ -10,16 +9,13 @@ from orchestrator.engines.rsync.model import LARGE_FILE, PARTIAL
 from orchestrator.engines.rsync.write_ahead import LEAST_LARGE_AHEAD
 from tests.whole.house import House, Ran, facts, wait_until
 from tests.whole.kills import only_ours, strike
+from tests.whole.large_content import content
 
 MANY = LEAST_LARGE_AHEAD // LARGE_FILE
 
 
 def ahead(ran: Ran) -> int:
     return sum(step["action"].startswith("write large files of") for step in ran["steps"])
-
-
-def content(number: int) -> bytes:
-    return random.Random(number).randbytes(1 << 16) * (LARGE_FILE >> 16)
 
 
 @pytest.mark.root

@@ -8,7 +8,7 @@ from orchestrator.engines.rsync.model import LARGE_FILE, PARTIAL
 from orchestrator.engines.rsync.write_ahead import LEAST_LARGE_AHEAD
 from tests.whole.house import House, Ran, facts, wait_until
 from tests.whole.kills import strike
-from tests.whole.test_large_ahead import content
+from tests.whole.large_content import content
 
 MANY = LEAST_LARGE_AHEAD // LARGE_FILE + 1
 
@@ -51,7 +51,7 @@ def test_large_files_are_written_ahead_and_all_is_as_it_was(house: House) -> Non
 
 @pytest.mark.root
 def test_a_cut_in_the_middle_of_one_goes_on(house: House) -> None:
-    """What lies half-written in its own folder is completed, and a bit that is wrong in it is found."""
+    """A part in its own folder is completed, and a bit that is wrong in it is found."""
     fill(house)
     back = house.folder / "back"
     process = house.start_call("restore", "run", "photos", "--to", str(back))

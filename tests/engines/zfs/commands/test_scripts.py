@@ -241,7 +241,8 @@ def test_only_that_very_receive_is_ended(tmp_path: Path) -> None:
             assert wrong.poll() is None
         done = run(commands.end_receive_command("v/a b", ours.pid, HERE), tmp_path, {})
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-        assert ours.wait(5) == -15  # it was still unreaped, and yet not waited for
+        # It was still unreaped, and yet not waited for. A bash that is about to read when the signal comes ends with 0.
+        assert ours.wait(5) in (-15, 0)
         done = run(commands.end_receive_command("v/a b", ours.pid, HERE), tmp_path, {})
         assert (done.returncode, done.stderr) == (0, "")
 

@@ -4,6 +4,7 @@ import contextlib
 import os
 import pty
 import random
+import signal
 import sqlite3
 import subprocess
 from datetime import datetime, timedelta
@@ -13,7 +14,8 @@ import pytest
 
 from tests.daemon.daemon_world import daemon
 from tests.ferry import Ferry
-from tests.whole.house import House, Ran
+from tests.whole.house import House, Ran, wait_until
+from tests.whole.kills import strike
 
 PROMISE = {"read-all-within": "10d"}
 
@@ -84,6 +86,33 @@ def test_what_is_late_is_told_like_a_late_copy_and_its_hint_ends_it(read: House)
     assert (followed.code, followed["read"][0]["outcome"]) == (0, "done")
     assert standing(read)["state"] == "up"
     assert house_never_read(read) == 0
+
+
+def test_one_that_is_killed_in_the_middle_promises_nothing_and_the_next_reads_the_rest(read: House) -> None:
+    for number in range(2):
+        house_file = read.write("large", random.Random(number).randbytes(1 << 20) * 96)
+        assert read.run().outcome == "done"
+    house_file.unlink()
+    assert read.run().outcome == "done"
+    age(read.state, 11)
+    process = read.start_call("verify", "--due", "photos")
+    wait_until(lambda: under_way(read.state))
+    strike(process, "all")
+    read.ended(process)
+    assert process.returncode == -signal.SIGKILL
+    assert house_never_read(read) > 0
+    assert standing(read)["state"] == "late"
+    (turn,) = due(read, "photos")
+    assert turn["outcome"] == "done", turn
+    assert (standing(read)["state"], house_never_read(read)) == ("up", 0)
+    outcomes = [run["outcome"] for run in read.call("history")["runs"] if run["kind"] == "verify"]
+    assert outcomes == ["done", "interrupted"]
+
+
+def under_way(state: Path) -> bool:
+    """Return whether a reading was begun and has not ended."""
+    with contextlib.closing(sqlite3.connect(state / "history.sqlite")) as history:
+        return bool(history.execute("SELECT 1 FROM runs WHERE kind = 'verify' AND ended_at IS NULL").fetchone())
 
 
 def test_damage_in_an_old_point_is_found_by_its_turn(read: House) -> None:

@@ -51,6 +51,7 @@ class LockGuard:
         """Begin to guard; a look that ends nobody makes the server know its statements by heart. Raises: CentreUnreachable, CentreRefused."""
         self._centre = centre
         self._most = int((centre.first(_MOST) or {"most": 0})["most"]) if most is None else most
+        self._reserved = False
         self._by_heart(_END)
         self._keep_reserve()
 
@@ -58,8 +59,12 @@ class LockGuard:
         """Look once; shut out each host that has too many locks, and return their names. Raises: CentreUnreachable, CentreRefused."""
         if not self._by_heart(_COUNT):
             self._by_heart(_NAMES)
+            if not self._reserved:  # there was no room yet when somebody was shut out
+                with contextlib.suppress(CentreUnreachable):
+                    self._keep_reserve()
             return ()
         try:
+            self._reserved = False
             roles = [row["role"] for row in self._by_heart(_END)]
             return tuple(filter(None, map(self._shut_out, roles)))
         finally:
@@ -85,6 +90,7 @@ class LockGuard:
 
     def _keep_reserve(self) -> None:
         self._centre.rows("SELECT pg_try_advisory_lock(%s, n) FROM generate_series(1, 100) AS n", (_RESERVE,))
+        self._reserved = True
 
 
 def advise_server(centre: CentreSession) -> tuple[str, ...]:

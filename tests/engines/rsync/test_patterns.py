@@ -40,7 +40,7 @@ PARTS = st.sampled_from(
 PATTERNS = st.builds(
     lambda front, parts, end: front + "".join(parts) + end,
     st.sampled_from(("", "", "", "/", "+ ", "- ")), st.lists(PARTS, min_size=1, max_size=5), st.sampled_from(("", "", "/", "/***", "/**")),
-).filter(lambda pattern: pattern != "!")  # fmt: skip
+).filter(lambda pattern: pattern not in ("!", "- ", "+ "))  # rsync takes none of them  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -52,7 +52,11 @@ class LockGuard:
         self._centre = centre
         self._most = int((centre.first(_MOST) or {"most": 0})["most"]) if most is None else most
         self._reserved = False
-        self._by_heart(_END)
+        # Else the first five times of each are planned anew, for which there may be no lock left.
+        with centre.within():
+            centre.connection.execute(b"SET plan_cache_mode = force_generic_plan")
+        for statement in (_COUNT, _NAMES, _END):
+            self._by_heart(statement)
         self._keep_reserve()
 
     def look(self) -> tuple[str, ...]:
@@ -89,8 +93,11 @@ class LockGuard:
         return str(row["name"]) if row else ""
 
     def _keep_reserve(self) -> None:
-        self._centre.rows("SELECT pg_try_advisory_lock(%s, n) FROM generate_series(1, 100) AS n", (_RESERVE,))
-        self._reserved = True
+        """Take what is not taken yet. Why looked at: a session that has just ended may hold them still, and then none is ours."""
+        row = self._centre.first(
+            "SELECT bool_and(pg_try_advisory_lock(%s, n)) AS all FROM generate_series(1, 100) AS n", (_RESERVE,)
+        )
+        self._reserved = row is not None and bool(row["all"])
 
 
 def advise_server(centre: CentreSession) -> tuple[str, ...]:

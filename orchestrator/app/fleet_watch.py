@@ -5,6 +5,7 @@ days, and the end of a silence; and once a week a letter about all hosts, also w
 """
 
 import threading
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from orchestrator.app.notify import remember_notices
 from orchestrator.app.notify_queue import DeliveryContext, deliver_messages, host_name, make_sender_context
 from orchestrator.app.settings import Settings
 from orchestrator.domain.command_line import quoted
-from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.errors import CentreUnreachable, OrchestratorError
 from orchestrator.domain.fleet_status import FleetHost, HostState, twice_as_much
 from orchestrator.domain.fleet_watch import FleetFinding, FleetWatch
 from orchestrator.domain.machine import DAYS
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _MEMORY = ":fleet "  # before a channel's name: what it was told of the fleet, apart from what it was told of jobs
 _SEND_S = Seconds(10)
+_LOOK_AT_LOCKS_S = Seconds(1)
 _ALL = 1_000_000  # hosts
 
 
@@ -89,32 +91,44 @@ def watch_again_and_again(settings: Settings, *, centre: str | None, keep: timed
 
 def guard_locks(settings: Settings, *, centre: str | None) -> None:
     """Guard the table of locks at the centre, in a thread that ends with the process: a host that fills it is shut out within seconds."""
+    away = ""
+
+    def tell(why: str) -> None:
+        nonlocal away
+        if why != away:
+            settings.say(f"locks: {why or 'they are looked at again'}")
+        away = why
 
     def go() -> None:
-        from orchestrator.fleet.lock_guard import EVERY_S, LockGuard
-
-        away = ""
         while True:
             try:
                 with connect_administrator(settings, centre) as session:
-                    guard = LockGuard(session)
-                    if away:
-                        settings.say("locks: they are looked at again")
-                    away = ""
-                    while True:
-                        for name in guard.look():
-                            settings.say(f"locks: host {name} filled the table of locks, and is shut out")
-                        compose.sleep(EVERY_S)
+                    _look_each_second(settings, session, tell)
             except Exception as error:  # noqa: BLE001 - a thread that dies silently would guard nothing any more
-                why = (
+                tell(
                     error.why if isinstance(error, OrchestratorError) else f"this is a mistake in poolferry: {error!r}"
                 )
-                if why != away:
-                    settings.say(f"locks: {why}")
-                away = why
-            compose.sleep(EVERY_S)
+            compose.sleep(_LOOK_AT_LOCKS_S)
 
     threading.Thread(target=go, name="locks", daemon=True).start()
+
+
+def _look_each_second(settings: Settings, session: "CentreSession", tell: Callable[[str], None]) -> None:
+    """Look at the locks as long as the session lives. A look that fails costs no session: where there is no lock nobody gets a new one."""
+    from orchestrator.fleet.lock_guard import LockGuard
+
+    guard = LockGuard(session)
+    tell("")
+    while True:
+        try:
+            for name in guard.look():
+                settings.say(f"locks: host {name} filled the table of locks, and is shut out")
+            tell("")
+        except CentreUnreachable as error:
+            if session.connection.closed:
+                raise
+            tell(error.why)
+        compose.sleep(_LOOK_AT_LOCKS_S)
 
 
 def _finding(host: FleetHost, now: datetime) -> FleetFinding:

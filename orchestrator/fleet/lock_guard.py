@@ -7,6 +7,7 @@ together have some hundred.
 """
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 from orchestrator.domain.command_line import quoted
@@ -14,7 +15,6 @@ from orchestrator.domain.errors import CentreUnreachable
 from orchestrator.domain.fleet_watch import FleetFinding
 from orchestrator.fleet.connection import CentreSession, Row
 
-EVERY_S = 1.0
 ROOMY = 25_600  # locks: so many are not taken within a look or two
 _RESERVE = 0x706F6F6C  # "pool", of the locks in reserve
 _SIZE = (
@@ -34,14 +34,14 @@ _COUNT = (
 )
 # So that they are known by heart when that happens.
 _NAMES = "SELECT DISTINCT pg_get_userbyid(usesysid) FROM pg_stat_get_activity(NULL) WHERE usesysid IS NOT NULL"
-# Locks are set free, used to look up whose role that is, and its sessions ended, by one statement: between two of them the host would
-# take what was set free.
-_END = f"""
-WITH heavy AS MATERIALIZED ({_COUNT}), freed AS MATERIALIZED (SELECT pg_advisory_unlock_all()::text AS it),
-    named AS MATERIALIZED (SELECT h.usesysid, pg_get_userbyid(h.usesysid)::text AS role FROM heavy AS h CROSS JOIN freed WHERE freed.it IS NOT NULL)
+# Locks are set free, used to look up whose roles those are, and their sessions ended, by one statement: between two of them the host would
+# take what was set free. A CASE looks at what decides first; who looked at the table of locks in between would come too late as well.
+_END = """
+WITH named AS MATERIALIZED (SELECT h.usesysid, CASE WHEN pg_advisory_unlock_all()::text IS NOT NULL THEN pg_get_userbyid(h.usesysid)::text END AS role
+    FROM unnest(%(heavy)s::oid[]) AS h (usesysid))
 SELECT n.role, (SELECT count(pg_terminate_backend(a.pid)) FROM pg_stat_get_activity(NULL) AS a WHERE a.usesysid = n.usesysid) AS number
-FROM named AS n WHERE n.role ~ '^poolferry_[a-z0-9_]{{1,40}}_[0-9a-f]{{8}}$'
-"""  # noqa: S608 - our own words
+FROM named AS n WHERE n.role ~ '^poolferry_[a-z0-9_]{1,40}_[0-9a-f]{8}$'
+"""
 
 
 class LockGuard:
@@ -52,6 +52,7 @@ class LockGuard:
         self._centre = centre
         self._most = int((centre.first(_MOST) or {"most": 0})["most"]) if most is None else most
         self._reserved = False
+        self._ended: set[str] = set()  # roles whose sessions were ended, and that can still log in
         # Else the first five times of each are planned anew, for which there may be no lock left.
         with centre.within():
             centre.connection.execute(b"SET plan_cache_mode = force_generic_plan")
@@ -61,35 +62,42 @@ class LockGuard:
 
     def look(self) -> tuple[str, ...]:
         """Look once; shut out each host that has too many locks, and return their names. Raises: CentreUnreachable, CentreRefused."""
-        if not self._by_heart(_COUNT):
-            self._by_heart(_NAMES)
-            if not self._reserved:  # there was no room yet when somebody was shut out
-                with contextlib.suppress(CentreUnreachable):
-                    self._keep_reserve()
-            return ()
-        try:
+        heavy = [row["usesysid"] for row in self._by_heart(_COUNT)]
+        if heavy:
             self._reserved = False
-            roles = [row["role"] for row in self._by_heart(_END)]
-            return tuple(filter(None, map(self._shut_out, roles)))
-        finally:
-            with contextlib.suppress(CentreUnreachable):
+            self._ended.update(row["role"] for row in self._by_heart(_END, heavy))
+        else:
+            self._by_heart(_NAMES)
+        names = [self._shut_out(role) for role in sorted(self._ended)]
+        if not self._reserved:
+            with contextlib.suppress(CentreUnreachable):  # there is no room yet
                 self._keep_reserve()
+        return tuple(filter(None, names))
 
-    def _by_heart(self, statement: str) -> list[dict[str, Any]]:
+    def _by_heart(self, statement: str, heavy: Sequence[int] = ()) -> list[dict[str, Any]]:
         """Return the rows of a statement that the server keeps planned, as to plan it needs locks."""
         with self._centre.within():
-            return self._centre.connection.execute(statement.encode(), {"most": self._most}, prepare=True).fetchall()
+            return self._centre.connection.execute(
+                statement.encode(), {"most": self._most, "heavy": [*heavy]}, prepare=True
+            ).fetchall()
 
     def _shut_out(self, role: str) -> str:
-        """Keep a role from logging in, end those of its sessions that began meanwhile, and write that down; return the host's name."""
+        """Keep a role from logging in, end those of its sessions that began meanwhile, and write that down.
+
+        Return the host's name; nothing where there is no lock for that yet, as its sessions are just ending: the next look goes on.
+        """
         from psycopg import sql
 
-        with self._centre.within():
-            self._centre.connection.execute(sql.SQL("ALTER ROLE {} NOLOGIN").format(sql.Identifier(role)))
-        self._centre.rows("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", (role,))
-        row = self._centre.first(
-            "UPDATE poolferry.hosts SET shut_out_at = clock_timestamp() WHERE role = %s RETURNING name", (role,)
-        )
+        try:
+            with self._centre.within():
+                self._centre.connection.execute(sql.SQL("ALTER ROLE {} NOLOGIN").format(sql.Identifier(role)))
+            self._centre.rows("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", (role,))
+            row = self._centre.first(
+                "UPDATE poolferry.hosts SET shut_out_at = clock_timestamp() WHERE role = %s RETURNING name", (role,)
+            )
+        except CentreUnreachable:
+            return ""
+        self._ended.remove(role)
         return str(row["name"]) if row else ""
 
     def _keep_reserve(self) -> None:

@@ -117,7 +117,6 @@ def test_a_host_that_fills_the_table_of_locks_is_shut_out_within_seconds(
     assert joined.code == 0, joined
 
 
-@pytest.mark.long
 def test_a_guard_that_comes_too_late_ends_who_filled_the_table(small: Centre) -> None:
     """All locks are taken when it looks, but for those that it has in reserve."""
     evil = small.join("evil")

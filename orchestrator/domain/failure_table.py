@@ -145,6 +145,12 @@ GATE_APPEND_ONLY = says(
     PermissionDenied, "our key can only add to its copies there, and this could change or remove one",
     "what has to be changed or removed there, its owner does on that machine itself: jobs/guarantees.md, \"Keys for datasets\"",
 )  # fmt: skip
+GATE_LACKS = says(
+    r"poolferry gate \S+: refused: no right for that: ",
+    PermissionDenied, "our key has not the right for this there",
+    "whether it may have the right that the gate names, the owner of that machine decides, who writes it into the gate's file there "
+    "(jobs/guarantees.md, \"Keys for datasets\")",
+)  # fmt: skip
 RRSYNC = says(
     r"rrsync error: ",
     PermissionDenied, "our key goes through rrsync there, which lets it run rsync and nothing else",
@@ -163,7 +169,7 @@ SSH_ENDED = ends(
     (255,), HostUnreachable, "the connection to the host broke off or could not be made",
     "check the network, and `ssh HOST true` by hand",
 )  # fmt: skip
-GATES = (GATE_BUSY, GATE_FULL, GATE_APPEND_ONLY, GATE)
+GATES = (GATE_BUSY, GATE_FULL, GATE_APPEND_ONLY, GATE_LACKS, GATE)
 PLAIN_LOGIN = (RRSYNC, CHANGED_KEY, HOST_KEY, LOGIN_REFUSED)
 LOGIN = (*GATES, *PLAIN_LOGIN)
 NETWORK = (UNRESOLVED, UNANSWERED)

@@ -174,4 +174,5 @@ ADDING = "adding"  # the file in our folder by whose lock all that write below a
 PRINTED = "poolferry gate "  # begins each refusal, by which the other side knows it
 BUSY = "busy: "  # begins the reason of a refusal that another time is not given
 APPEND_ONLY = "append-only: "  # and of one because it could harm a copy
+LACKS = "no right for that: "  # and of one that another right would let through
 REFUSED = 126  # exit status; as of shells: "cannot execute"

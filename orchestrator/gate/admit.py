@@ -1,10 +1,11 @@
 """The one door of a gate: a request is answered by the first of its rights that knows it."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from orchestrator.domain.gate import Gate, GateRefusal
+from orchestrator.domain.gate import LACKS, Gate, GateRefusal
 from orchestrator.domain.plan import Command
 from orchestrator.gate.request import GateRequest
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 def admit(request: GateRequest, gate: Gate) -> "tuple[str, Command | Reception | PointAddition]":
     """Return the right by which a request is answered, and what answers it.
 
-    Raises: GateRefusal, with what the last of the gate's rights said.
+    Raises: GateRefusal, with what the last of the gate's rights said; or which right would answer it, where the gate has it not.
     """
     refusal = GateRefusal("it lets nothing through")
     for right, answer in _rights(gate):
@@ -24,7 +25,22 @@ def admit(request: GateRequest, gate: Gate) -> "tuple[str, Command | Reception |
             return right, answer(request)
         except GateRefusal as said:
             refusal = said
-    raise refusal
+    raise _lacked(request, gate) or refusal
+
+
+def _lacked(request: GateRequest, gate: Gate) -> GateRefusal | None:
+    """Return the refusal that names the right which would let this through for what the gate is about; None: no right does."""
+    others = (
+        Gate(sends="" if gate.sends else gate.receives),
+        Gate(receives="" if gate.receives else gate.sends),
+        *(Gate(adds=folder) for folder in gate.reads if not gate.adds),
+    )
+    for other in others:
+        for right, answer in _rights(other):
+            with suppress(GateRefusal):
+                answer(request)
+                return GateRefusal(f'{LACKS}{right} = "{getattr(other, right)}" would let it through')
+    return None
 
 
 def _rights(gate: Gate) -> "Iterator[tuple[str, Callable[[GateRequest], Command | Reception | PointAddition]]]":

@@ -14,6 +14,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.model import FLAGS, RECEIVE_MARK, DatasetType, ReceiveEncryption
+from orchestrator.engines.zfs.verify.read_copy import listing_command, read_command
 from orchestrator.gate import dataset_questions as questions
 from orchestrator.gate.dataset_names import dataset_below, snapshot_below
 from orchestrator.gate.dataset_questions import HERE, Values
@@ -183,6 +184,19 @@ def _end(values: Values, root: str) -> Command:
     raise UnknownQuestion
 
 
+def _read(words: Values, root: str) -> Command:
+    """Return the reading of a copy where it lies: none of it leaves this machine."""
+    match words:
+        case ("send", "-w", snapshot):
+            snapshot_below(snapshot, root)
+        case ("send", "-w", "-I", base, snapshot):
+            snapshot_below(base, root)
+            snapshot_below(snapshot, root)
+        case _:
+            raise UnknownQuestion
+    return read_command(words, HERE)
+
+
 def _zfs(words: Values, root: str) -> Command:
     match words:
         case ("version",):
@@ -194,6 +208,11 @@ def _zfs(words: Values, root: str) -> Command:
                     dataset_below(dataset, root)
                     return built
             raise UnknownQuestion
+        case ("list", *_, dataset):
+            built = listing_command(Location(path=dataset_below(dataset, root, itself=True)), HERE)
+            if built.argv[1:] != words:
+                raise UnknownQuestion
+            return built
         case ("destroy" | "rollback" | "rename" | "set" | "inherit" as verb, *_):
             raise GateRefusal(f"{APPEND_ONLY}`zfs {verb}` could change or remove a copy")
     raise UnknownQuestion
@@ -209,5 +228,6 @@ _ANSWERS: dict[str, questions.Answer] = {
     "receivers.sh": _receivers,
     "end-receive.sh": _end,
     "abort-receive.sh": _abort,
+    "read-copy.sh": _read,
     "zfs.sh": _zfs,
 }

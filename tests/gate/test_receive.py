@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from orchestrator.domain.command_line import ssh_argv
-from orchestrator.domain.gate import Gate, GateRefusal
+from orchestrator.domain.gate import LACKS, Gate, GateRefusal
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.zfs.model import DatasetType
 from orchestrator.gate.admit import admit
@@ -15,7 +15,7 @@ from orchestrator.gate.receive import Reception, marks_command, newest_name, par
 from orchestrator.gate.request import parse_request
 from orchestrator.gate.stream_head import StreamHead
 from tests.gate.mutations import mutated, sent
-from tests.gate.zfs_requests import pushed, receive_commands
+from tests.gate.zfs_requests import pushed, receive_commands, sent_back
 
 ROOT = "vault/in/laptop"
 GATE = Gate(receives=ROOT)
@@ -43,6 +43,32 @@ def test_each_request_of_a_push_is_answered_by_what_it_asks_for(copy: str) -> No
         if asked.argv[3] == "receivers.sh":
             expected = (ROOT,)
         assert answer.argv[-len(expected) :] == expected
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("send", "-w", "vault/other@a"), ("send", "-w", "-I", f"{ROOT}/x@a", "vault/other@b"), ("send", "-w", f"{ROOT}/x"),
+        ("send", "-w", "-I", "vault/other@a", f"{ROOT}/x@b"), ("send", "-R", f"{ROOT}/x@a"), ("send", "-w", "-i", "a", f"{ROOT}/x@a"),
+        ("send", "-wR", f"{ROOT}/x@a"), ("destroy", f"{ROOT}/x@a"), ("send", "-w"), (),
+    ],
+)  # fmt: skip
+def test_nothing_else_is_read(words: tuple[str, ...]) -> None:
+    with pytest.raises(GateRefusal):
+        admitted(sent("read-copy.sh", *words))
+
+
+@pytest.mark.parametrize(
+    ("gate", "asked", "says"),
+    [
+        (GATE, sent_back(f"{ROOT}/x"), f'sends = "{ROOT}"'),
+        (Gate(sends="tank"), receive_commands("tank/x")[0], 'receives = "tank"'),
+    ],
+)
+def test_a_refusal_names_the_right_that_would_let_it_through(gate: Gate, asked: Command, says: str) -> None:
+    """Seen: to fetch back through a key that only adds was "no question that this version knows", and to upgrade the hint."""
+    with pytest.raises(GateRefusal, match=re.escape(f"{LACKS}{says} would let it through")):
+        admit(parse_request(ssh_argv(asked)[-1]), gate)
 
 
 @pytest.mark.parametrize("copy", COPIES)

@@ -14,6 +14,7 @@ from orchestrator.engines.zfs.plan.hold_names import (
 )
 from orchestrator.engines.zfs.recovery.kit import kit_command
 from orchestrator.engines.zfs.restore.survey import properties_command
+from orchestrator.engines.zfs.verify.read_copy import listing_command, read_command
 from tests.engines.zfs.sides import LATER
 
 HOST = Host(user="root", name="nas", port=None)
@@ -78,6 +79,9 @@ def pushed(copy: str) -> list[Command]:
         commands.abort_command(copy, WHERE),
         commands.placeholder_command(f"{copy}/b", WHERE),
         commands.placeholder_command(f"{copy}/b", WHERE, encryption=ReceiveEncryption.OFF),
+        listing_command(root, WHERE),
+        read_command(("send", "-w", f"{copy}@a"), WHERE),
+        read_command(("send", "-w", "-I", f"{copy}/b c@-a", f"{copy}/b c@b"), WHERE),
     ]
 
 
@@ -99,6 +103,11 @@ def sends(source: str) -> list[tuple[str, ...]]:
         commands.incremental_send_arguments(f"{source}/b@a", f"{source}@c", flags, between=False, properties=True),
         commands.resumed_send_arguments(LATER),
     ]  # fmt: skip
+
+
+def sent_back(copy: str) -> Command:
+    """The request of a restore that fetches a copy back."""
+    return commands.send_command(sends(copy)[0], far_side(copy), PIPE)
 
 
 def pulled(source: str) -> list[Command]:

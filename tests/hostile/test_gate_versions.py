@@ -132,7 +132,9 @@ def test_requests_for_datasets_pass_whichever_side_is_older(older: Path) -> None
         answers = json.loads(run(gate, _ANSWERS, given=run(sender, _REQUESTS)))
         refused = [why for why in answers if why]
         assert len(answers) > 60
-        assert len(refused) <= (0 if sender == older else 1), refused  # which today's asks besides
+        assert len(refused) <= (0 if sender == older else 4), (
+            refused
+        )  # which today's asks besides: one look, and three for a reading there
         assert all(is_unknown_request(refusal_line("laptop", why)) for why in refused), refused
 
 

@@ -46,7 +46,7 @@ IN_LAB = {"lab", "master", "pair"}
 TEST_SECONDS = 600
 BUILD_SECONDS = 3600
 ACCOUNT = """ps --ppid 2 -p 2 --deselect -o pid,ppid,stat,etimes,wchan:24,args | grep -v systemd; zpool status -v; dmesg | tail -n 15
-    for job in /etc/poolferry/jobs/*.toml; do poolferry show $(basename $job .toml) 2>&1 | tail -n 30; done"""
+    for job in /etc/poolferry/jobs/*.toml; do poolferry show "$(basename "$job" .toml)" 2>&1 | tail -n 30; done"""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -111,6 +111,16 @@ def test_a_pull_that_is_cut_goes_on_through_a_gate(pair: Pair) -> None:
     assert "goes through the gate vault: tried to destroy, and was refused" in checked, checked
 
 
+def it_reads_as_promised_and_fetches_nothing(master: Machine) -> None:
+    """The copy is read where it lies; what would bring it back names the right that the gate has not."""
+    master.sh(f"printf '\\n[verify]\\nread-all-within = \"30d\"\\n' >> {master.config}/jobs/photos.toml")
+    read = master.poolferry("verify", "photos", "--due", "--json")
+    assert (read.code, "all sound" in read.text) == (0, True), read
+    back = master.poolferry("restore", "run", "photos", "--to", "tank/back", "--json")
+    assert (back.code, back.json["why"].partition(" (")[0]) == (1, "our key has not the right for this there"), back
+    assert 'no right for that: sends = "vault/in/laptop" would let it through' in back.json["why"], back
+
+
 def receive_redacted(pair: Pair, copy: str) -> None:
     """Without some blocks it is a copy as any other, which is not mounted."""
     taken = ask(pair.master, "backup", "zfs.sh", *INTO, copy, stream=f"zfs send --redact book {SOURCE}@c")
@@ -134,6 +144,7 @@ def test_a_key_that_only_adds_harms_no_copy(pair: Pair) -> None:
     assert copying.run()["outcome"] == "done"
     checked = master.poolferry("check", "--system").out.decode()
     assert "append-only: tried to destroy, and the gate laptop refused" in checked, checked
+    it_reads_as_promised_and_fetches_nothing(master)
 
     def copies() -> str:
         return backup.sh("zfs list -Hp -r -t all -o name,guid,userrefs vault; zfs get -Hpr all vault | grep local").text

@@ -326,7 +326,7 @@ def _send(journal: RunRecorder, writer: Writer, engine: StreamReader, tally: _Re
         if tally.read and found[unit.name].size > tally.left:
             break
         for pipeline in found[unit.name].reads:
-            run_small(pipeline, journal, writer)
+            run_small(pipeline, journal, writer, on_output=_unheard)
         now = journal.now
         journal.tools.history.remember(journal.job.name, f"{_key(journal.job)} {unit.name}", now.isoformat())
         read[unit.name] = replace(unit, read_at=now)
@@ -334,6 +334,10 @@ def _send(journal: RunRecorder, writer: Writer, engine: StreamReader, tally: _Re
         tally.whole += 1
     _note_whole(journal, writer, tuple(read.values()), tally)
     return tuple(read.values())
+
+
+def _unheard(_: bytes) -> None:
+    """Take what a reading prints, each second, by which it knows that somebody waits for its end."""
 
 
 def _note_whole(journal: RunRecorder, writer: Writer, read: Sequence[ReadItem], tally: _ReadBudget) -> None:

@@ -192,7 +192,7 @@ def _empty(look: Changes) -> Iterator[_GuardAlarm]:
         why = f"the source {show_name(folder)} is empty, and its copy in the newest point is not: is it mounted?"
         yield _GuardAlarm(guard=SOURCE_EMPTY, why=why, evidence=())
     if look.entries_now == 0 and before.base:
-        why = "the source is empty, and the newest point is not: is it mounted?"
+        why = "the source is empty, or all of it is left out, and the newest point is not empty: is it mounted?"
         yield _GuardAlarm(
             guard=SOURCE_EMPTY, why=why, evidence=(f"entries in the newest point: {before}", "entries now: 0")
         )

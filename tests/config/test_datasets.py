@@ -61,6 +61,9 @@ def test_a_copy_does_not_lie_inside_its_source(tmp_path: Path) -> None:
     ("more", "words"),
     [
         ('zfs.name = "a/b"', "zfs.name"),
+        ('zfs.exclude = ["/scratch"]', 'zfs.exclude: "/scratch" fits nothing'),
+        ('zfs.snapshots = ["@daily"]', 'zfs.snapshots: "@daily" fits nothing'),
+        ('zfs.skip-snapshots = ["tank@daily"]', 'zfs.skip-snapshots: "tank@daily" fits nothing'),
         ('zfs.raw = "yes"\nzfs.may-decrypt = true', "zfs.may-decrypt"),
         ('zfs.catch-up = "some"', "zfs.catch-up"),
         ('zfs.may-destroy = ["all"]', "zfs.may-destroy"),

@@ -1,7 +1,7 @@
 """Collected results of an import: jobs, places, channels for notices, and the result of each line."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from orchestrator.config.channels import parse_channels
 from orchestrator.config.cross_checks import check_all_jobs
@@ -10,8 +10,15 @@ from orchestrator.config.migrate.job_text import JobText, Value, to_toml, unique
 from orchestrator.config.migrate.sanoid_conf import SanoidPolicy
 from orchestrator.config.parse_job import Engines, parse_job, parse_places
 from orchestrator.domain.errors import ConfigMistake
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.place import Location
+
+_PATTERNS = (
+    "rsync.excludes",
+    "zfs.exclude",
+    "zfs.skip-snapshots",
+    "sanoid.exclude",
+)  # what they leave out is no reason to lose a job
 
 
 class Lost(str):
@@ -132,7 +139,8 @@ class ImportBuilder:
         return known
 
     def result(self, engines: Engines, then: Sequence[str]) -> ImportResult:
-        """Return the files, without jobs that `check` would refuse: those are listed as lost."""
+        """Return the files, without patterns, and then jobs, that `check` would refuse: those are listed as lost."""
+        self._leave_out_patterns(engines)
         while refused := self._refused(engines):
             out = [job for job in self.jobs if job.name in refused]
             self.jobs = [job for job in self.jobs if job.name not in refused]
@@ -153,8 +161,28 @@ class ImportBuilder:
         places = {name: where for name, where in self.places.items() if name in used}
         return files | ({"targets.toml": _targets(places)} if places else {})
 
+    def _leave_out_patterns(self, engines: Engines) -> None:
+        """Take patterns out of lists that `check` would refuse, as a whole job is more than one of them."""
+        for at, job in enumerate(self.jobs):
+            told = self._mistakes(engines).get(job.name, [])
+            for wrong in (each for each in told if each.key in _PATTERNS):
+                before = self.jobs[at]
+                for shorter in _with_a_pattern_less(before, *wrong.key.split(".")):
+                    self.jobs[at] = shorter
+                    if wrong not in self._mistakes(engines).get(job.name, []):
+                        text = f"a pattern is not carried over: {wrong.what}; in [{wrong.key.replace('.', '] ')} write {wrong.expected}"
+                        self.say(job.origin, Lost(text), job.name)
+                        break
+                else:
+                    self.jobs[at] = before
+
     def _refused(self, engines: Engines) -> dict[str, str]:
         """Return the jobs that `check` would refuse, and why."""
+        found = self._mistakes(engines).items()
+        return {name: "; ".join(f"{each.key}: {each.what}" for each in mistakes) for name, mistakes in found}
+
+    def _mistakes(self, engines: Engines) -> dict[str, list[ConfigMistake]]:
+        """Return the mistakes that `check` would find, by job."""
         texts = {name: parse_toml_file(name, _bytes(text), least="") for name, text in self._job_files().items()}
         read = {name: each for name, each in texts.items() if isinstance(each, TomlFile)}
         targets = read.pop("targets.toml", None)
@@ -166,7 +194,7 @@ class ImportBuilder:
         for mistake in targets.mistakes if targets else ():
             users = [job for job in self.jobs if f"place.{job.sections['']['target']}" in mistake.key.replace('"', "")]
             refused |= {job.name: [mistake] for job in users or self.jobs[:1]}
-        return {name: "; ".join(f"{each.key}: {each.what}" for each in found) for name, found in refused.items()}
+        return refused
 
     def _machine_file(self) -> tuple[str, dict[str, str]]:
         """Return the text of poolferry.toml, and the files with the addresses that are secrets."""
@@ -185,6 +213,15 @@ class ImportBuilder:
                 keys.append(f"jobs = {to_toml(jobs)}")
             tables.append(f"[notice.{_key(name)}]\n" + "\n".join(keys) + "\n")
         return "\n".join(tables), secrets
+
+
+def _with_a_pattern_less(job: JobText, section: str, key: str) -> Iterator[JobText]:
+    """Yield the job without each pattern of a key in turn."""
+    keys = job.sections[section]
+    patterns = found if isinstance(found := keys[key], tuple) else ()
+    for number in range(len(patterns)):
+        kept = (*patterns[:number], *patterns[number + 1 :])
+        yield replace(job, sections={**job.sections, section: {**keys, key: kept}})
 
 
 def _is_refused(channel: ImportedChannel) -> bool:

@@ -68,12 +68,11 @@ def mistakes(
     options: RsyncOptions, source: Location, target: Location, verify: VerifyRules
 ) -> Iterator[tuple[str, str, str]]:
     """Yield mistakes for keys that contradict each other: (key, mistake, expected value)."""
-    if "!" in options.excludes:
-        yield (
-            "rsync.excludes",
-            '"!" throws away all rules before it, also those that keep our own names out',
-            "a pattern",
-        )
+    if options.excludes:
+        from orchestrator.engines.rsync.pattern_mistakes import find_pattern_mistakes
+
+        for what, wanted in find_pattern_mistakes(options.excludes, source):
+            yield "rsync.excludes", what, wanted
     if options.in_place and options.points:
         yield "rsync.in-place", "would write into files that older points share", "points = false, or no in-place"
     if options.in_place and options.sparse:

@@ -32,6 +32,11 @@ class PatternRule:
     last: int
     words: re.Pattern[bytes]
 
+    @property
+    def never(self) -> bool:
+        """Return True when no name whatsoever fits the pattern."""
+        return _NEVER in self.words.pattern
+
     def fits(self, path: bytes, *, folder: bool) -> bool:
         """Return whether the pattern fits a path of the source, given without slashes at its ends."""
         if self.folders and not folder:
@@ -49,21 +54,28 @@ def is_left_out(patterns: tuple[str, ...], path: bytes, *, folder: bool, top: by
 
     `folder`: the entry itself is one. `top`: of several folders of a source the one that holds it; nothing above that is judged.
     """
+    return find_decider(patterns, path, folder=folder, top=top) is not None
+
+
+def find_decider(patterns: tuple[str, ...], path: bytes, *, folder: bool, top: bytes = b"") -> str | None:
+    """Return the pattern that leaves out a path, or a folder above it; None: it is copied. The arguments are those of `is_left_out`."""
     rules, names = _rules(patterns), path.split(b"/")
     for count in range(top.count(b"/") + 1, len(names) + 1):
         way, is_folder = b"/".join(names[:count]), folder or count < len(names)
-        rule = next((rule for rule in rules if rule.fits(way, folder=is_folder)), None)
-        if rule is not None and not rule.keeps:
-            return True
-    return False
+        number = next((number for number, rule in enumerate(rules) if rule.fits(way, folder=is_folder)), None)
+        if number is not None and not rules[number].keeps:
+            return patterns[number]
+    return None
 
 
 @lru_cache(maxsize=8)
 def _rules(patterns: tuple[str, ...]) -> tuple[PatternRule, ...]:
-    return tuple(_rule(pattern.encode("utf-8", "surrogateescape")) for pattern in patterns if pattern)
+    return tuple(parse_pattern(pattern) for pattern in patterns)
 
 
-def _rule(pattern: bytes) -> PatternRule:
+def parse_pattern(written: str) -> PatternRule:
+    """Return the rule of one pattern, which is not empty."""
+    pattern = written.encode("utf-8", "surrogateescape")
     keeps = pattern.startswith(b"+ ")
     if pattern[:2] in (b"+ ", b"- "):
         pattern = pattern[2:]

@@ -5,6 +5,7 @@ from orchestrator.domain.names import show_name, show_short_name
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.rsync.left_out import left_out_entries
 from orchestrator.engines.rsync.model import ROOT, RsyncSurvey
+from orchestrator.engines.rsync.options import options_of
 
 _NAMED = 5
 
@@ -28,10 +29,12 @@ def warnings(job: Job, world: RsyncSurvey) -> tuple[str, ...]:
             "look at the kernel's messages and the disk's health (smartctl -a)"
         )
     if not world.points and world.changes and world.changes.entries_now == 0:
-        found.append(f"the source {job.tree} is empty, and so is this first copy: is it mounted?")
+        empty = f"the source {job.tree} is empty, and so is this first copy"
+        none = f"this first copy is empty: the source {job.tree} is, or excludes in [rsync] leave all of it out"
+        found.append(f"{none if options_of(job).excludes else empty}: is it mounted?")
     elif not world.points:
-        empty = [each.folder for each in world.parts if each.empty]
-        found += [f"the source {folder} is empty, and so is its first copy: is it mounted?" for folder in empty]
+        bare = [each.folder for each in world.parts if each.empty]
+        found += [f"the source {folder} is empty, and so is its first copy: is it mounted?" for folder in bare]
     if world.others:
         where = (
             f"the points until {world.points[-1].name}" if world.points else f"{job.target.location}, where it stays"

@@ -25,6 +25,10 @@ def mistakes(options: SanoidOptions, source: Location, _: Location, __: VerifyRu
     """Yield mistakes for keys that contradict each other: (key, mistake, expected value)."""
     if options.recursive and " " in source.path:
         yield "source", "sanoid finds no datasets below a name with a blank", "recursive = false, or a name without one"
+    if options.exclude:
+        from orchestrator.domain.dataset_patterns import find_dataset_mistakes
+
+        yield from (("sanoid.exclude", *wrong) for wrong in find_dataset_mistakes(options.exclude, source.path))
 
 
 def snapshot_mistakes(

@@ -78,8 +78,19 @@ def mistakes(options: ZfsOptions, source: Location, target: Location, _: VerifyR
         yield "zfs.may-decrypt", "a raw send never decrypts", 'raw = "no", or no may-decrypt'
     if options.name is not None and ("/" in options.name or "@" in options.name or "#" in options.name):
         yield "zfs.name", f'"{options.name}" is more than one part of a dataset\'s name', 'a name such as "photos"'
+    if options.exclude or options.snapshots != ("*",) or options.skip_snapshots:
+        yield from _pattern_mistakes(options, source)
     if source.host and target.host:
         yield "source", "nothing is carried between two other hosts", "one side without ssh://"
+
+
+def _pattern_mistakes(options: ZfsOptions, source: Location) -> Iterator[tuple[str, str, str]]:
+    """Yield mistakes for patterns that fit nothing: what they are to leave out would be sent, or nothing at all."""
+    from orchestrator.domain.dataset_patterns import find_dataset_mistakes, find_snapshot_mistakes
+
+    yield from (("zfs.exclude", *wrong) for wrong in find_dataset_mistakes(options.exclude, source.path))
+    yield from (("zfs.snapshots", *wrong) for wrong in find_snapshot_mistakes(options.snapshots))
+    yield from (("zfs.skip-snapshots", *wrong) for wrong in find_snapshot_mistakes(options.skip_snapshots))
 
 
 def options_of(job: Job) -> ZfsOptions:

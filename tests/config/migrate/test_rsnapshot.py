@@ -1,5 +1,6 @@
 """rsnapshot.conf, with the times at which a crontab calls rsnapshot."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,10 @@ def test_lines_of_one_machine_become_one_job(folder: Path) -> None:
     assert made.places["localhost-copies"] == "/backup/poolferry/localhost/all"
     inside = run(folder / "again", CONF + "backup\t/home/me\tlocalhost/\nrsync_long_args\t--delete\nbackup\t/opt\tx/\n")
     assert [inside.jobs[name]["source"] for name in ("home", "me", "opt")] == ["/home", "/home/me", "/opt"]
+    (lost,) = inside.lost
+    assert '"/home/*/.cache/" begins at the top of the source, so it is for /home/home/*/.cache/' in lost
+    assert 'in [rsync] excludes write "/*/.cache/"; "/[h]ome/*/.cache/" for that' in lost
+    assert inside.jobs["home"]["rsync"]["excludes"] == ["*.iso"]
     both = run(folder / "both", CONF.replace("one_fs=1", "") + "rsync_long_args\t--delete\n")
     assert both.jobs["localhost"]["rsync"]["excludes"] == ["*.iso", "/home/home/*/.cache/", "/etc/home/*/.cache/"]
 
@@ -104,6 +109,12 @@ def test_what_is_lost_has_its_line(folder: Path, line: str, why: str) -> None:
     assert lost.startswith("rsnapshot.conf:15: ")
     assert why in lost
     assert {"home" if "localhost" not in made.jobs else "localhost", "etc", "www"} <= set(made.jobs)
+
+
+def test_patterns_that_check_refuses_are_lost_and_their_jobs_are_not(folder: Path) -> None:
+    made = run(folder, CONF + "exclude\t!\nexclude\t*.tmp\nexclude\ta[b\n")
+    assert made.jobs["etc"]["rsync"]["excludes"] == ["*.iso", "*.tmp"]
+    assert sorted(set(re.findall(r'a pattern is not carried over: (".*?") ', " ".join(made.lost)))) == ['"!"', '"a[b"']
 
 
 def test_patterns_begin_at_the_source_where_rsync_is_not_relative(folder: Path) -> None:

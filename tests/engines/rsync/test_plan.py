@@ -500,6 +500,12 @@ def test_a_root_that_others_could_exchange_becomes_roots() -> None:
 def test_an_empty_first_copy_is_asked_about() -> None:
     found = planned(job(), world(EMPTY, replace(FIRST, entries_now=0)))
     assert "the source /srv/photos is empty, and so is this first copy: is it mounted?" in found.warnings
+    hidden = planned(job(excludes=("[!x]*", "x*")), world(EMPTY, replace(FIRST, entries_now=0)))
+    [told] = [each for each in hidden.warnings if "mounted" in each]
+    assert (
+        told
+        == "this first copy is empty: the source /srv/photos is, or excludes in [rsync] leave all of it out: is it mounted?"
+    )
 
 
 def test_what_lies_in_place_of_our_folders_is_refused() -> None:

@@ -71,6 +71,9 @@ def test_the_section_of_its_own_jobs_too() -> None:
     assert [found[0] for found in mistakes(SanoidOptions(), BLANK, BLANK, VerifyRules())] == ["source"]
     assert not list(mistakes(SanoidOptions(recursive=False), BLANK, BLANK, VerifyRules()))
     assert not list(mistakes(SanoidOptions(), ROOT, ROOT, VerifyRules()))
+    assert [found[0] for found in mistakes(SanoidOptions(exclude=("/a", "b")), ROOT, ROOT, VerifyRules())] == [
+        "sanoid.exclude"
+    ]
 
 
 def test_what_lies_below_belongs_to_it_when_both_sections_say_so() -> None:

@@ -28,11 +28,13 @@ if TYPE_CHECKING:
 class DryRun:
     """The decision that a run would make. `removes`: points that [keep] would remove then, each with the reason.
 
-    `forecast`: for a job whose disk is not attached, the next copy to each disk, by name.
+    `short`: why there may be no room; then the run removes first what [keep] lets go. `forecast`: for a job whose
+    disk is not attached, the next copy to each disk, by name.
     """
 
     decision: Decision
     removes: tuple[tuple[str, str], ...] = ()
+    short: str = ""
     forecast: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -45,9 +47,8 @@ def plan_run(settings: Settings, name: str, *, allowed: frozenset[str] = frozens
     stop = compose.make_stop_request(None)
     with stop_on_signals(stop):
         planned = _look(settings, job, stop, allowed)
-    return DryRun(
-        decision=planned.decision, removes=tuple((each.point.name, each.reason) for each in planned.going)
-    )  # fmt: skip
+    removes = tuple((each.point.name, each.reason) for each in planned.going)
+    return DryRun(decision=planned.decision, removes=removes, short=planned.short)
 
 
 def _without_a_disk(settings: Settings, known: "Configuration", job: "Job") -> DryRun:

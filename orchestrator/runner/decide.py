@@ -151,6 +151,14 @@ def check_fit(job: Job, engine: Engine, world: Any, plan: Plan, request: RunRequ
     return engine.check_space(job, world, plan, request, reader) if implements(engine, SpaceChecker) else plan
 
 
+def find_shortage(plan: Plan, fitting: Plan | Refusal) -> str:
+    """Return why a plan may not fit its target, as `check_fit` found; empty: it does. A run removes first then what [keep] lets go."""
+    if isinstance(fitting, Refusal):
+        return fitting.why
+    told = [each.why for each in fitting.refusals[len(plan.refusals) :]]
+    return next(iter((*told, *fitting.warnings[len(plan.warnings) :])), "")
+
+
 GROUND = "source-ground"
 _LOSSES = ("max-deleted", "max-deleted-per-folder")
 

@@ -23,6 +23,7 @@ from orchestrator.runner.decide import (
     decide_points,
     decide_run,
     find_other_machine,
+    find_shortage,
     moves_finder,
     points_to_remove,
     protected_points,
@@ -36,10 +37,14 @@ from orchestrator.runner.snapshots import plan_snapshots
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRunResult:
-    """The decision that a run would make now, and the points that [keep] would remove after it."""
+    """The decision that a run would make now, and the points that [keep] would remove after it.
+
+    `short`: why there may be no room for the copy; then the run removes them first.
+    """
 
     decision: Decision
     going: tuple[RetentionDecision, ...]
+    short: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,17 +100,19 @@ def plan_job(
     decision = decision or decide_run(
         job, engine, world, request, count_folders(job, engine, world, reader), moves_finder(job, engine, world, reader)
     )
-    if isinstance(decision, Plan):
-        decision = check_fit(job, engine, world, with_sizes(decision, engine, reader), request, reader)
+    short = ""
+    if isinstance(plan := decision, Plan):
+        plan = with_sizes(plan, engine, reader)
+        decision = check_fit(job, engine, world, plan, request, reader)
+        short = "" if job.keep.everything or engine.stays else find_shortage(plan, decision)
     if isinstance(decision, Plan) and request.judge is not None:
         return DryRunResult(decision=decision, going=_arrivals_going(removals(engine, world, request)))
     if job.keep.everything or engine.needs_datasets:  # sanoid prunes snapshots by its own decision
-        return DryRunResult(decision=decision, going=())
+        return DryRunResult(decision=decision, going=(), short=short)
     points = engine.points(job, reader)
     protected = protected_points(known.sound, points_being_read(job, state, [point.name for point in points]))
-    return DryRunResult(
-        decision=decision, going=points_to_remove(decide_points(points, job, now=now, protected=protected))
-    )
+    going = points_to_remove(decide_points(points, job, now=now, protected=protected))
+    return DryRunResult(decision=decision, going=going, short=short)
 
 
 def _arrivals_going(gone: Sequence[PointRemoval]) -> tuple[RetentionDecision, ...]:

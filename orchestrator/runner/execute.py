@@ -34,6 +34,7 @@ from orchestrator.runner.decide import (
     count_folders,
     decide_run,
     find_other_machine,
+    find_shortage,
     given_up_folders,
     moves_finder,
     refuse_other_machine,
@@ -278,19 +279,11 @@ def _fitting(journal: RunRecorder, writer: Writer, world: Any, plan: Plan, reque
     Raises: LookAgain where that could be too little, and what [keep] lets go is removed now.
     """
     fitting = check_fit(journal.job, journal.tools.engine, world, plan, request, writer)
-    if not (short := _shortage(plan, fitting)) or not make_room(journal, writer, request.notes):
+    if not (short := find_shortage(plan, fitting)) or not make_room(journal, writer, request.notes):
         return fitting
     if journal.tools.snapshotter is None:
         raise LookAgain(f"{short}: what [keep] lets go is removed first")
     return check_fit(journal.job, journal.tools.engine, world, plan, request, writer)
-
-
-def _shortage(plan: Plan, fitting: Plan | Refusal) -> str:
-    """Return why a plan may not fit its target; empty: it does."""
-    if isinstance(fitting, Refusal):
-        return fitting.why
-    told = [each.why for each in fitting.refusals[len(plan.refusals) :]]
-    return next(iter((*told, *fitting.warnings[len(plan.warnings) :])), "")
 
 
 def _refresh_kit(journal: RunRecorder, writer: Writer) -> None:

@@ -19,20 +19,34 @@ _SHORTEST = 20  # what a line that goes on has for words, however deep it is ind
 _WORD = re.compile(r"(?:[^\s'=]*=)?(?:\$'(?:[^'\\]|\\.)*'|'[^']*')(?:\"'\"'[^']*')*\S*|\S+")
 
 
-def dry_run_value(job: str, decision: Decision, removes: Removes, forecast: Mapping[str, str]) -> dict[str, Any]:
-    """Render `plan` for programs. `removes`: points that [keep] would remove, with why; `forecast`: each disk's next copy."""
+def dry_run_value(
+    job: str, decision: Decision, removes: Removes, forecast: Mapping[str, str], *, short: str = ""
+) -> dict[str, Any]:
+    """Render `plan` for programs. `removes`: points that [keep] would remove, with why; `forecast`: each disk's next copy.
+
+    `short`: why there may be no room, so that [keep] removes first.
+    """
     told = [{"disk": name, "forecast": text} for name, text in forecast.items()]
     removed = [{"point": name, "reason": reason} for name, reason in removes]
-    return {"job": job, **decision_value(decision), "removes": removed, **({"forecast": told} if told else {})}
+    return {
+        "job": job,
+        **decision_value(decision),
+        "removes": removed,
+        **({"short": short} if short else {}),
+        **({"forecast": told} if told else {}),
+    }
 
 
 def dry_run_lines(
-    job: str, decision: Decision, removes: Removes, forecast: Mapping[str, str], *, verbose: bool
+    job: str, decision: Decision, removes: Removes, forecast: Mapping[str, str], *, short: str = "", verbose: bool
 ) -> list[str]:
-    """Render `plan` for people. `verbose`: with the whole text of each command."""
+    """Render `plan` for people. `short`: as of `dry_run_value`; `verbose`: with the whole text of each command."""
     lines = _planned_lines(job, decision, verbose=verbose)
-    if not isinstance(decision, Refusal):
-        lines += [f"  then [keep] removes {name}: {reason}" for name, reason in removes]
+    if short:
+        lines.append("  there may be no room: a run removes first what [keep] lets go, and looks again")
+    if short or not isinstance(decision, Refusal):
+        when = "first" if short else "then"
+        lines += [f"  {when} [keep] removes {name}: {reason}" for name, reason in removes]
     lines += [f"  on disk {name}: {text}" for name, text in forecast.items()]
     return lines if verbose else fit_lines(lines)
 

@@ -31,6 +31,18 @@ FOLDER = "/srv/" + "/".join(["a rather long name of a folder"] * 12)
 FAR = Host(name="backup-" + "x" * 50 + ".example.org", user="poolferry", port=2222)
 
 
+def test_what_goes_before_the_copy_is_not_said_to_go_after_it() -> None:
+    """A run removes first what [keep] lets go where there may be no room."""
+    decision, removes = NothingToDo(why="up to date", current="2026-11-20"), (("2026-11-01", "no rule keeps it"),)
+    told = dry_run_lines("photos", decision, removes, {}, verbose=False)
+    assert told[1:] == ["  then [keep] removes 2026-11-01: no rule keeps it"]
+    told = dry_run_lines("photos", decision, removes, {}, short="1 MiB is free", verbose=False)
+    assert told[1:] == [
+        "  there may be no room: a run removes first what [keep] lets go, and looks again",
+        "  first [keep] removes 2026-11-01: no rule keeps it",
+    ]
+
+
 def shown(decision: Decision, *removes: tuple[str, str]) -> list[str]:
     """The lines of `plan`, of which one would be too wide if it were not made to fit."""
     forecast = {"red": f"the next run starts from {DATASET}@autosnap_2026-11-20_15:10:58_daily {'and so on ' * 20}"}

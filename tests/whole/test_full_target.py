@@ -38,8 +38,11 @@ def test_points_that_keep_lets_go_are_removed_before_the_copy(full: House) -> No
 
 
 def test_a_forecast_is_enough(full: House) -> None:
-    """Nothing is copied before there is room for it, as far as one can tell."""
+    """Nothing is copied before there is room for it, as far as one can tell; and `plan` says that order."""
     full.job(keep={"daily": 1})
+    planned = full.call("plan", "photos")
+    assert "are free on the target: it fits only if" in planned["short"], planned
+    assert len(planned["removes"]) == len(full.points()) - 1, planned
     ended = full.run()
     assert (ended.outcome, ended["attempts"], len(full.points())) == ("done", 2, 1), ended
     assert "what [keep] lets go is removed first" in "".join(ended["warnings"])

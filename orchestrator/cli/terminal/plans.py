@@ -30,11 +30,13 @@ def plan_and_show(terminal: Terminal, names: Sequence[str], allow: Sequence[str]
 
 
 def _lines(terminal: Terminal, name: str, found: DryRun) -> Iterable[str]:
-    return dry_run_lines(name, found.decision, found.removes, found.forecast, verbose=terminal.verbose)
+    return dry_run_lines(
+        name, found.decision, found.removes, found.forecast, short=found.short, verbose=terminal.verbose
+    )
 
 
 def _value(name: str, found: DryRun) -> dict[str, Any]:
-    return dry_run_value(name, found.decision, found.removes, found.forecast)
+    return dry_run_value(name, found.decision, found.removes, found.forecast, short=found.short)
 
 
 def _show_files(terminal: Terminal, found: Iterator[PlannedFile], value: dict[str, Any]) -> None:

@@ -79,7 +79,14 @@ _TABLE = (
         "every earlier point is whole, and the next run, or the same restore again, copies anew what it may have lost",
     ),
     FailureRow(
-        words=r"No space left on device|Disk quota exceeded",
+        words=r"Disk quota exceeded",
+        error=TargetFull,
+        why="a quota at the target is used up",
+        hint="see which, there, where FOLDER is the target's: `zfs get quota,refquota,userquota@OWNER FOLDER` (ZFS), `btrfs qgroup show FOLDER`, or "
+        "`repquota -a`; raise it, or free space below it, or let [keep] keep fewer points; every earlier point is whole",
+    ),
+    FailureRow(
+        words=r"No space left on device",
         error=TargetFull,
         why="the target has no space left (space, inodes or quota)",
         hint="free space on the target, or let [keep] keep fewer points: the next run removes those first, and continues from what is there; "

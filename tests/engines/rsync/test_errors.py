@@ -73,7 +73,7 @@ TABLE: list[tuple[int, str, type[OrchestratorError], str]] = [
     (11, ('rsync: [receiver] write failed on "/t/f": No space left on device (28)\n'
      "rsync error: error in file IO (code 11) at receiver.c(657) [receiver=3.5.0]\n"
      "rsync: [sender] write error: Broken pipe (32)"), TargetFull, "the target has no space left"),
-    (11, 'rsync: [receiver] write failed on "/t/f": Disk quota exceeded (122)', TargetFull, "the target has no space left"),
+    (11, 'rsync: [receiver] write failed on "/t/f": Disk quota exceeded (122)', TargetFull, "a quota at the target is used up"),
     (11, ('rsync: [Receiver] mkdir "/no/such" failed: No such file or directory (2)\n'
      "rsync error: error in file IO (code 11) at main.c(808) [Receiver=3.5.0]"),
      OutsideError, "the folder above the target is not there"),

@@ -24,7 +24,6 @@ from orchestrator.engines.zfs.holds.survey import holds_command
 from orchestrator.engines.zfs.model import ChangedEntry, ReceiveProcess
 from orchestrator.engines.zfs.recovery.kit import kit_command
 from orchestrator.engines.zfs.survey import parse
-from orchestrator.engines.zfs.verify.read_copy import read_command
 from orchestrator.process.scripts import script
 from tests.engines.zfs.script_runner import run
 from tests.engines.zfs.sides import HOST, SOURCE, side
@@ -55,32 +54,6 @@ def test_a_far_senders_status_is_not_lost_behind_its_buffer(shell: str, status: 
     variables = with_zfs(tmp_path / "bin", f'printf "%s|" "$@"; echo why >&2; exit {status}')
     done = subprocess.run(in_shell(shell, command), capture_output=True, text=True, env=variables, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (status, "send|-P|t@a b|", "why\n")
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize("status", [0, 1, 137])
-def test_a_copy_is_read_whole_where_it_lies_and_hands_on_nothing(shell: str, status: int, tmp_path: Path) -> None:
-    variables = with_zfs(
-        tmp_path / "bin", f'echo "$*" > {tmp_path}/told; head -c 5M /dev/zero; echo why >&2; exit {status}'
-    )
-    command = read_command(("send", "-w", "t@a b"), CommandHost(host=HOST))
-    done = subprocess.run(in_shell(shell, command), capture_output=True, text=True, env=variables, timeout=60)
-    assert (done.returncode, done.stderr, (tmp_path / "told").read_text()) == (status, "why\n", "send -w t@a b\n")
-    assert "5242880 bytes" in done.stdout
-    assert "\0" not in done.stdout
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-def test_a_reading_ends_when_nobody_listens_any_more(shell: str, tmp_path: Path) -> None:
-    """As after a link that is cut: nothing comes back by which it would see that, but for what dd says."""
-    command = read_command(("send", "-w", "t@a"), CommandHost(host=HOST))
-    variables = with_zfs(tmp_path / "bin", "exec cat /dev/zero")
-    reads = subprocess.Popen(in_shell(shell, command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables)
-    assert reads.stdout
-    reads.stdout.read(1)
-    reads.stdout.close()
-    _, said = reads.communicate(timeout=60)
-    assert reads.returncode != 0, said
 
 
 @pytest.mark.parametrize("shell", SHELLS)

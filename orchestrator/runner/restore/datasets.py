@@ -105,6 +105,11 @@ def restore_datasets(journal: RunRecorder, writer: Writer, restore_request: Rest
     for look in range(_LOOKS):
         seen = engine.survey_dataset_restore(job, dataset_request, run_request, writer, content=False)
         found = engine.plan_dataset_restore(seen, run_request)
+        if look == 0 and restore_request.aside and (found.whole or isinstance(found.decision, NothingToDo)):
+            journal.warn(
+                f"--aside: nothing was set aside, as what is at {dataset_request.to} came back by a restore for which this one is taken, said again; "
+                "what was changed there since is still there"
+            )
         if found.whole and verified is None:
             if restore_request.content:  # a comparison of contents needs a larger survey
                 seen = engine.survey_dataset_restore(job, dataset_request, run_request, writer, content=True)

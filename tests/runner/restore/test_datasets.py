@@ -145,6 +145,9 @@ def test_one_that_is_cut_after_its_last_deed_is_the_same_when_it_is_said_again(
             history.remember("photos", RESTORE_BEGUN, f"{begun.isoformat()} tank/photos")
         assert run_restore(JOB, after, WISH).outcome is Outcome.DONE
         assert engine.remembered.pop() == ("tank/photos" if counts else ""), begun
+    assert run_restore(JOB, after, WISH).warnings == ()
+    (said,) = run_restore(JOB, after, replace(WISH, aside=True)).warnings
+    assert "nothing was set aside" in said, "who asked for that is not left to believe it"
     history.remember("photos", RESTORED, "")
     history.remember("photos", RESTORE_BEGUN, f"{now.isoformat()} tank/photos")
     run_restore(JOB, after, replace(WISH, to=Location(path="tank/other")))

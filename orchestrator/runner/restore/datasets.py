@@ -53,7 +53,8 @@ def plan_dataset_restore(
         engine.survey_dataset_restore(job, dataset_request, run_request, writer, content=False), run_request
     )
     if isinstance(found.decision, NothingToDo):
-        warnings = (*dataset_request.newer, found.decision.why, *found.decision.warnings)
+        stays = _nothing_aside(restore_request, dataset_request, found)
+        warnings = (*dataset_request.newer, *stays, found.decision.why, *found.decision.warnings)
         return Plan(summary="nothing is left to be done now", stages=found.decision.stages, warnings=warnings)
     if isinstance(found.decision, Refusal):
         return found.decision
@@ -70,10 +71,23 @@ def plan_dataset_restore(
         plan,
         warnings=(
             *dataset_request.newer,
+            *_nothing_aside(restore_request, dataset_request, found),
             *plan.warnings,
             *lacks,
             *_owners(tools, restore_request, dataset_request, writer),
         ),
+    )
+
+
+def _nothing_aside(
+    restore_request: RestoreOptions, dataset_request: DatasetRestoreRequest, found: DatasetRestorePlan
+) -> tuple[str, ...]:
+    """Return the warning that nothing is set aside, though it was asked for: all is there by a restore that was cut, and is said again."""
+    if not restore_request.aside or not (found.whole or isinstance(found.decision, NothingToDo)):
+        return ()
+    return (
+        f"--aside sets nothing aside, as what is at {dataset_request.to} came back by a restore for which this one is taken, said again; what was "
+        "changed there since is still there",
     )
 
 
@@ -105,11 +119,8 @@ def restore_datasets(journal: RunRecorder, writer: Writer, restore_request: Rest
     for look in range(_LOOKS):
         seen = engine.survey_dataset_restore(job, dataset_request, run_request, writer, content=False)
         found = engine.plan_dataset_restore(seen, run_request)
-        if look == 0 and restore_request.aside and (found.whole or isinstance(found.decision, NothingToDo)):
-            journal.warn(
-                f"--aside: nothing was set aside, as what is at {dataset_request.to} came back by a restore for which this one is taken, said again; "
-                "what was changed there since is still there"
-            )
+        if look == 0 and (stays := _nothing_aside(restore_request, dataset_request, found)):
+            journal.warn(stays[0])
         if found.whole and verified is None:
             if restore_request.content:  # a comparison of contents needs a larger survey
                 seen = engine.survey_dataset_restore(job, dataset_request, run_request, writer, content=True)

@@ -85,10 +85,11 @@ def _nothing_aside(
     """Return the warning that nothing is set aside, though it was asked for: all is there by a restore that was cut, and is said again."""
     if not restore_request.aside or not (found.whole or isinstance(found.decision, NothingToDo)):
         return ()
-    return (
-        f"--aside sets nothing aside, as what is at {dataset_request.to} came back by a restore for which this one is taken, said again; what was "
-        "changed there since is still there",
+    told = (
+        f"--aside sets nothing aside, as what is at {dataset_request.to} came back by a restore for which this one is taken, said again; "
+        "what was changed there since is still there"
     )
+    return (told,)
 
 
 def _owners(

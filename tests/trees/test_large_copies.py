@@ -260,7 +260,15 @@ def test_on_a_filesystem_that_clones_no_byte_is_written(tmp_path: Path, monkeypa
             large(old / name).chmod(0o640)
         aged(old)
         monkeypatch.setattr(large_copies, "_write_all", refuse)
+        read, readv = set[str](), os.readv
+
+        def watched(file: int, room: list[bytearray]) -> int:
+            read.add(os.readlink(f"/proc/self/fd/{file}"))
+            return readv(file, room)
+
+        monkeypatch.setattr(os, "readv", watched)
         told = write(old, new, "quiet")
+        assert read == {str(new / PARTIAL / "quiet")}, "what was stored proves that it was"
         assert (new / "quiet").read_bytes() == CONTENT
         assert (new / "quiet").stat().st_mtime_ns == (old / "quiet").stat().st_mtime_ns
         assert list(parse_moved(b"".join(told).split(b"\n"))) == [(b"quiet", xxh3_128_hexdigest(CONTENT))]

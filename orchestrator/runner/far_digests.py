@@ -13,7 +13,7 @@ from orchestrator.domain.units import Seconds
 from orchestrator.process.executor import LONGEST_LISTING, Writer, pipeline_failure
 from orchestrator.runner.run_recorder import RunRecorder
 from orchestrator.verify.digest import ALGORITHMS
-from orchestrator.verify.entry import ManifestEntry
+from orchestrator.verify.manifest import Row
 
 _PARTLY = (23, 24, 123)  # rsync: some files could not be read; xargs: one of its programs failed
 _PIECE = 1 << 20
@@ -21,26 +21,32 @@ _LONGEST_LINE = 64 << 10  # bytes; a path has 4,095 at most, and each may be wri
 _OF_A_LINE, _OF_A_BYTE = 200, 5  # bytes of a line besides the name, and for each byte of the name
 _OTHERS, _ALL_OTHERS = 64 << 20, 1 << 30  # bytes for what was not asked for: folders, and in a walk whatever lies there
 _SLOWEST = 4 << 20  # bytes a second
+_DIGITS = 20  # more than a size has
+_ALGORITHMS = frozenset(each.encode() for each in ALGORITHMS)
 
 
-def write_names(entries: Iterable[ManifestEntry], notes: str) -> list[tuple[str, str]]:
-    """Write the names of files by the algorithm of their digest; return each algorithm with its file of names, NUL-terminated.
+def write_names(rows: Iterable[Row], notes: str) -> tuple[list[tuple[str, str]], int]:
+    """Write the names of files by the algorithm of their digest; return each algorithm with its file of names, and the bytes of all.
 
-    Only algorithms that there are: a manifest is a stranger's text, and each would be an open file and a reading of its own. A file
-    of any other is not read, which the comparison finds.
+    Names end with NUL. Only algorithms that there are: a manifest is a stranger's text, and each would be an open file and a reading of
+    its own. A file of any other is not read, which the comparison finds, as it does a size that is no number.
     """
     found: dict[str, str] = {}
+    total = 0
     with contextlib.ExitStack() as files:
-        writes: dict[str, Callable[[bytes], object]] = {}
-        for entry in entries:
-            algorithm = entry.digest.partition(":")[0]
-            if algorithm not in ALGORITHMS:
+        writes: dict[bytes, Callable[[bytes], object]] = {}
+        for name, row in rows:
+            algorithm, size = row[0].partition(b":")[0], row[2]
+            if row[1] == b"f" and len(size) < _DIGITS and size.isdigit():
+                total += int(size)
+            if algorithm not in _ALGORITHMS:
                 continue
-            if algorithm not in found:
-                found[algorithm] = f"{notes}/names-{algorithm}"
-                writes[algorithm] = files.enter_context(open(found[algorithm], "wb")).write
-            writes[algorithm](entry.path + b"\0")
-    return sorted(found.items())
+            if algorithm not in writes:
+                told = algorithm.decode("ascii")
+                found[told] = f"{notes}/names-{told}"
+                writes[algorithm] = files.enter_context(open(found[told], "wb")).write
+            writes[algorithm](name + b"\0")
+    return sorted(found.items()), total
 
 
 def digests_there(

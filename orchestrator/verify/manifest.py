@@ -14,7 +14,16 @@ from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.hashes import compare_digest
 from orchestrator.process.background import BackgroundCall
-from orchestrator.verify.entry import Line, ManifestEntry, escape, leads_astray, line_of, parse_line, unescape
+from orchestrator.verify.entry import (
+    Line,
+    ManifestEntry,
+    escape,
+    leads_astray,
+    line_of,
+    parse_line,
+    path_below,
+    unescape,
+)
 from orchestrator.verify.manifest_lines import (
     FORMAT,
     FULL_FORMAT,
@@ -312,14 +321,15 @@ def require_whole(path: str) -> None:
         raise _failed(path, error) from error
 
 
-def read_rows(path: str) -> Iterator[Row]:
+def read_rows(path: str, *, holding: bytes = b"") -> Iterator[Row]:
     """Yield the path and the written fields of each entry, for a third of the work of `read_manifest`.
 
-    `row_entry` makes an entry of the fields. Raises: VerificationFailed (also at the end) · OSError.
+    `row_entry` makes an entry of the fields. `holding`: only the rows with these bytes in them; of the others only the number is looked at.
+    Raises: VerificationFailed (also at the end) · OSError.
     """
     last = b""
     try:
-        for line in packed_lines(path):
+        for line in packed_lines(path, holding=holding):
             if line.startswith(b"#"):
                 continue
             row = line.split(b"\t")
@@ -332,6 +342,16 @@ def read_rows(path: str) -> Iterator[Row]:
             yield name, row
     except (*NOT_READ, ManifestDamaged) as error:
         raise _failed(path, error) from error
+
+
+def read_rows_below(path: str, prefix: bytes) -> Iterator[Row]:
+    """Yield the rows of what lies at `prefix`, each with its path as seen from there. Raises: VerificationFailed (also at the end) · OSError."""
+    for name, row in read_rows(path, holding=b"\t" + escape(prefix) if prefix else b""):
+        if leads_astray(name):
+            raise _failed(path, ValueError(f"a path that leads elsewhere: {name[:200]!r}"))
+        below = path_below(name, prefix)
+        if below is not None:
+            yield below, row
 
 
 def row_entry(path: str, row: list[bytes]) -> ManifestEntry:

@@ -1,12 +1,15 @@
 """Names, metadata and digests of two sides, against looking everything up."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.domain.point import Finding, Verdict
-from orchestrator.verify.compare import compare, compare_entry, find_extras, join_sorted
-from orchestrator.verify.entry import ManifestEntry, Tolerance, sort_key
+from orchestrator.verify.compare import RowComparison, compare, compare_entry, find_extras, join_sorted
+from orchestrator.verify.entry import EXACT, ManifestEntry, Tolerance, format_line, parse_line, sort_key
+from orchestrator.verify.manifest import Row
 
 FILE = ManifestEntry(b"a", "f", 5, 1_500_000_000, 0o644, 1, 2, 1, 9, b"", "xxh128:1")
 OTHER = "xxh128:2"
@@ -87,3 +90,102 @@ def test_the_merge_is_what_looking_up_gives(
     assert [(one or two) for one, two in join_sorted(expected, found)] == [
         promises.get(p) or heres[p] for p in sorted({*promises, *heres}, key=sort_key)
     ]
+
+
+def record_of(entry: ManifestEntry) -> bytes:
+    """Return what find prints of an entry: a time before 1970 as the second before it, and what is to be added to that."""
+    seconds, nanos = divmod(entry.mtime_ns, 10**9)
+    size = 4096 if entry.kind == "d" else entry.size
+    told = (entry.kind, size, seconds, nanos, entry.mode, entry.uid, entry.gid, entry.nlink, entry.inode)
+    return b"%b//" % entry.path + "{}\t{}\t{}.{:09}0\t{:o}\t{}\t{}\t{}\t{}\t".format(*told).encode() + entry.target
+
+
+def row_of(entry: ManifestEntry) -> Row:
+    """Return the row of an entry."""
+    return entry.path, format_line(entry)[:-1].split(b"\t")
+
+
+def entry_of(row: Row) -> ManifestEntry:
+    """Return the entry of a row."""
+    return parse_line(b"\t".join(row[1]))
+
+
+def by_rows(
+    expected: list[ManifestEntry], found: list[ManifestEntry], digests: list[tuple[bytes, str]], tolerance: Tolerance
+) -> tuple[list[Finding], RowComparison]:
+    """Compare as text, all sides as programs and files tell them."""
+    comparison = RowComparison(entry_of, tolerance)
+    listed = [(record_of(entry), entry.attributes) for entry in found]
+    return list(comparison.findings(map(row_of, expected), listed, iter(digests))), comparison
+
+
+TIMES = st.sampled_from([0, 1, 500_000_000, 1_500_000_000, -4_500_000_000, -5_500_000_000, -5_000_000_000])
+ODD_ENTRY = st.builds(
+    lambda kind, **fields: ManifestEntry(
+        kind=kind, **{**fields, **({} if kind == "f" else {"size": 0, "digest": "-"}), "target": b"t" if kind == "l" else b""}
+    ),
+    kind=st.sampled_from("fffdl"), path=NAMES, size=st.integers(0, 1), mtime_ns=TIMES, mode=st.sampled_from([0o644, 0o600]), uid=st.integers(0, 1),
+    gid=st.integers(0, 1), nlink=st.integers(1, 2), inode=st.integers(1, 2), digest=st.sampled_from(["xxh128:1", "xxh128:2", "!", "?xxh128:1"]),
+    attributes=st.sampled_from(["", "-", "a00"]),
+)  # fmt: skip
+ODD_TREE = st.lists(ODD_ENTRY, unique_by=lambda entry: entry.path).map(
+    lambda tree: sorted(tree, key=lambda e: sort_key(e.path))
+)
+VALUES: dict[str, st.SearchStrategy[object]] = {
+    "size": st.integers(0, 1), "mtime_ns": TIMES, "mode": st.sampled_from([0o644, 0o600]), "uid": st.integers(0, 1), "gid": st.integers(0, 1),
+    "inode": st.integers(1, 2), "attributes": st.sampled_from(["", "-", "a00"]),
+}  # fmt: skip
+CHANGE = st.sampled_from(sorted(VALUES)).flatmap(lambda name: VALUES[name].map(lambda value: {name: value}))
+CHANGES = st.dictionaries(NAMES, st.one_of(CHANGE, ODD_ENTRY.map(lambda entry: entry._asdict())), max_size=2)
+
+
+def _changed(entry: ManifestEntry, values: dict[str, Any]) -> ManifestEntry:
+    """Return the entry with other values, of which a folder or a link has no size."""
+    other = entry._replace(**{**values, "path": entry.path})
+    return other if other.kind == "f" else other._replace(size=0)
+
+
+@given(ODD_TREE, CHANGES, st.dictionaries(NAMES, st.sampled_from(["xxh128:1", "xxh128:2"])), st.booleans())
+def test_a_comparison_as_text_finds_what_one_of_entries_finds(
+    expected: list[ManifestEntry], changes: dict[bytes, dict[str, object]], digests: dict[bytes, str], read: bool
+) -> None:
+    """Trees of which most is as expected: else no entry would take the short way."""
+    found = [_changed(entry, changes.get(entry.path, {})) for entry in expected]
+    if read:
+        digests |= {entry.path: entry.digest for entry in expected if entry.kind == "f" and entry.digest[0] == "x"}
+    told = sorted(digests.items(), key=lambda pair: sort_key(pair[0]))
+    for tolerance in (EXACT, Tolerance(owner=True, mode=True, grain_ns=2 * 10**9, attributes="a")):
+        findings, comparison = by_rows(expected, found, told, tolerance)
+        assert findings == list(compare(expected, found, digests=told, tolerance=tolerance))
+        files = [entry for entry in found if entry.kind == "f"]
+        assert (comparison.entries, comparison.files) == (len(found), len(files))
+        assert comparison.bytes == sum(entry.size for entry in files)
+
+
+@given(TREE, TREE, st.dictionaries(NAMES, st.sampled_from(["xxh128:1", "xxh128:2"])))
+def test_a_comparison_as_text_of_other_trees_finds_the_same(
+    expected: list[ManifestEntry], found: list[ManifestEntry], digests: dict[bytes, str]
+) -> None:
+    ordered = sorted(digests.items(), key=lambda pair: sort_key(pair[0]))
+    expected, found = ([entry._replace(attributes="") for entry in side] for side in (expected, found))
+    assert by_rows(expected, found, ordered, EXACT)[0] == list(compare(expected, found, digests=ordered))
+
+
+OTHERS: dict[str, Any] = {"kind": "p", "size": 6, "mtime_ns": 1, "mode": 0o600, "uid": 8, "gid": 8, "attributes": "a00"}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_comparison_as_text_sees_each_field(name: str) -> None:
+    promised = FILE._replace(attributes="-")
+    here = promised._replace(**{name: OTHERS[name]})
+    here = here._replace(size=0) if name == "kind" else here
+    findings, _ = by_rows([promised], [here], [(b"a", FILE.digest)], EXACT)
+    assert len(findings) == 1
+    assert findings == list(compare([promised], [here], digests=[(b"a", FILE.digest)]))
+
+
+def test_a_time_before_1970_that_reads_alike_is_another() -> None:
+    """find's -5.5 is 4.5 seconds before 1970, and a manifest's -5500000000 is 5.5."""
+    promised, here = (FILE._replace(mtime_ns=time) for time in (-5_500_000_000, -4_500_000_000))
+    findings, _ = by_rows([promised], [here], [(b"a", FILE.digest)], EXACT)
+    assert [finding.verdict for finding in findings] == [Verdict.METADATA]

@@ -14,7 +14,7 @@ from orchestrator.runner.far_digests import write_names
 from orchestrator.verify import check_entry as judging
 from orchestrator.verify.check_entry import CheckTask, EntryChecker
 from orchestrator.verify.digest import FileHasher, Makers, OpenTree, hash_maker
-from orchestrator.verify.entry import ManifestEntry, Tolerance
+from orchestrator.verify.entry import Tolerance
 from orchestrator.verify.manifest import ManifestHeader, read_manifest, write_manifest
 from tests.verify.trees import HEADER, detail, found, make_manifest, make_tree, read_again
 
@@ -395,10 +395,13 @@ def test_names_for_a_host_are_written_for_what_makes_digests_alone(tmp_path: Pat
         "?xxh128:ab",
         "sha256:cd",
     ]
-    entries = [ManifestEntry(b"%05d" % at, "f", 0, 0, 0, 0, 0, 1, 1, b"", each) for at, each in enumerate(digests)]
-    found = dict(write_names(iter(entries), str(tmp_path)))
-    assert {each: Path(path).read_bytes() for each, path in found.items()} == {
+    rows = [(b"%05d" % at, [each.encode(), b"f", b"7"]) for at, each in enumerate(digests)]
+    sizes = [b"9" * 5000, b"-1", b"", b"x"]  # which the comparison finds
+    rows += [(b"%05d" % (4000 + at), [b"sha256:cd", b"f", size]) for at, size in enumerate(sizes)]
+    found, total = write_names(iter(rows), str(tmp_path))
+    assert total == 7 * len(digests)
+    assert {each: Path(path).read_bytes() for each, path in found} == {
         "xxh128": b"03000\0",
-        "sha256": b"03006\0",
+        "sha256": b"03006\0" + b"".join(b"%05d\0" % (4000 + at) for at in range(len(sizes))),
     }
     assert len(os.listdir(tmp_path)) == 2

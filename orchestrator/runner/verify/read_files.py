@@ -5,7 +5,6 @@ import heapq
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from itertools import chain, islice
 from typing import TypeVar
 
@@ -15,7 +14,7 @@ from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.names import show_name
-from orchestrator.domain.place import FOUND, Host, Location, leads_to_mount
+from orchestrator.domain.place import FOUND, Host, Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, Plan, TreeVerification
 from orchestrator.domain.point import Finding, RestorePoint, Verdict, VerificationResult
 from orchestrator.domain.units import show_count
@@ -35,19 +34,25 @@ from orchestrator.runner.manifests import (
 )
 from orchestrator.runner.problems import note_bad_manifest, note_shared_damage, require_last
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, run_small
-from orchestrator.runner.verify.unseen import as_far_as_seen, doubted, with_unseen
-from orchestrator.verify.attributes import NO_ATTRIBUTES, UNRECORDED
-from orchestrator.verify.build import sorted_moves, sorted_records
+from orchestrator.runner.verify.listed_trees import found_entries, listed_records, of_tree
+from orchestrator.runner.verify.unseen import doubted, with_unseen
+from orchestrator.verify.build import sorted_moves
 from orchestrator.verify.check_entry import CheckTask, EntryChecker
-from orchestrator.verify.compare import compare, find_extras
-from orchestrator.verify.completeness import NEVER_COPIED, REMAINDERS
+from orchestrator.verify.compare import RowComparison, compare, find_extras
+from orchestrator.verify.completeness import NEVER_COPIED
 from orchestrator.verify.digest import FileHasher, OpenTree
 from orchestrator.verify.entry import ManifestEntry, Tolerance, parse_listing
-from orchestrator.verify.fake_super import stored_command, stored_entries
-from orchestrator.verify.manifest import ManifestHeader, read_manifest, read_names, read_tagged_entries, write_manifest
+from orchestrator.verify.manifest import (
+    ManifestHeader,
+    read_manifest,
+    read_names,
+    read_rows_below,
+    read_tagged_entries,
+    row_entry,
+    write_manifest,
+)
 from orchestrator.verify.pipelines import listing_command, settle_pipeline, worker_pipeline
 from orchestrator.verify.results import ResultCollector
-from orchestrator.verify.source import attributes_command, parse_copy_attributes
 from orchestrator.verify.worker import WorkerReport
 
 _T = TypeVar("_T")
@@ -366,16 +371,9 @@ def _here(
 def _without_manifest(
     work: TreeVerification, manifest: str, journal: RunRecorder, writer: Writer, notes: str
 ) -> tuple[Finding, ...]:
-    with _listed(work, journal, writer, notes, names=True) as records:
+    with listed_records(work, journal, writer, notes, names=True) as records:
         found = (record.removesuffix(b"//") for record in records)
-        return tuple(_of_tree(work, find_extras(read_names(manifest, prefix=work.prefix), found)))
-
-
-def _of_tree(work: TreeVerification, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the findings, without folders that exist only because of a mount in them."""
-    for found in findings:
-        if found.verdict is not Verdict.EXTRA or not leads_to_mount(found.path, work.left_out):
-            yield found
+        return tuple(of_tree(work, find_extras(read_names(manifest, prefix=work.prefix), found)))
 
 
 def _there(
@@ -383,31 +381,31 @@ def _there(
 ) -> VerificationResult:
     """Read digests on the remote side; names and times are compared here."""
     run_small(settle_pipeline(work.tree), journal, writer)
-    expected = partial(read_manifest, manifest, prefix=work.prefix)
-    listed = _EntryCounter(expected()[1])
-    names = write_names(listed, notes)
-    # Of several algorithms a file is to be told by its own alone; a folder that comes back may hold what is mounted in it.
-    whole = len(names) == 1 and not work.restored
 
     def read_digests(beside: Writer) -> list[Iterator[tuple[bytes, str]]]:
-        return [
-            _sorted_digests(work, file, each, listed.bytes, journal, beside, notes, whole=whole) for each, file in names
-        ]
+        names, size = write_names(read_rows_below(manifest, work.prefix), notes)
+        # Of several algorithms a file is to be told by its own alone; a folder that comes back may hold what is mounted in it.
+        whole = len(names) == 1 and not work.restored
+        return [_sorted_digests(work, file, each, size, journal, beside, notes, whole=whole) for each, file in names]
 
     with (
         ReadingBeside(writer, read_digests) as digests,
-        _found(work, manifest, journal, digests.executor, notes) as entries,
+        found_entries(work, manifest, journal, digests.executor, notes) as entries,
     ):
-        counted = _EntryCounter(entries)
-        found = _begun(iter(counted))  # it is listed while files are read there
+        found = _begun(entries)  # it is listed while files are read there
         tolerance = _tolerance(work, writer)
-        collector = ResultCollector(0, few=_FEW, expected=_never_restored(work, expected()[1], journal, tolerance))
+        every = read_manifest(manifest, prefix=work.prefix)[1]
+        collector = ResultCollector(0, few=_FEW, expected=_never_restored(work, every, journal, tolerance))
         merged = heapq.merge(*digests.result(), key=lambda move: move[0] + b"//")
-        findings = compare(expected()[1], found, digests=merged, tolerance=tolerance)
-        told = (doubted(each, journal) for each in _of_tree(work, findings))
+        comparison = RowComparison(lambda row: row_entry(manifest, row[1])._replace(path=row[0]), tolerance)
+        findings = comparison.findings(read_rows_below(manifest, work.prefix), found, merged)
+        told = (doubted(each, journal) for each in of_tree(work, findings))
         collector.add(each for each in told if not (others and each.verdict is Verdict.EXTRA))
     return replace(
-        collector.reading(took_s=0), entries=counted.entries, files_read=counted.files, bytes_read=counted.bytes
+        collector.reading(took_s=0),
+        entries=comparison.entries,
+        files_read=comparison.files,
+        bytes_read=comparison.bytes,
     )
 
 
@@ -455,93 +453,6 @@ def _never_restored(
         return True
 
     return expected
-
-
-@contextlib.contextmanager
-def _found(
-    work: TreeVerification, manifest: str, journal: RunRecorder, writer: Writer, notes: str
-) -> Iterator[Iterator[ManifestEntry]]:
-    """Yield the sorted entries of a tree at a host, with their attributes if the manifest has any."""
-    if work.restored or work.of_source or not work.point.stored:
-        with _listed(work, journal, writer, notes) as records:
-            yield _attributed(map(parse_listing, records), work, manifest, journal, writer, notes)
-        return
-    recorded = read_manifest(manifest)[0].attributes
-    command = stored_command(work.tree, exclude=REMAINDERS, apart=work.apart)
-    with _read_records(work, command, journal, writer) as records:
-        told = stored_entries(records, folder=notes)
-        yield (parse_listing(one)._replace(attributes=text if recorded else UNRECORDED) for one, text in told)
-
-
-def _attributed(
-    found: Iterable[ManifestEntry],
-    work: TreeVerification,
-    manifest: str,
-    journal: RunRecorder,
-    writer: Writer,
-    notes: str,
-) -> Iterator[ManifestEntry]:
-    """Yield the entries with their attributes, if the manifest has any, and the machine can read them."""
-    if not read_manifest(manifest)[0].attributes:
-        yield from found
-        return
-    command = attributes_command(work.tree, whole=True)
-    with writer.records(Pipeline(stages=(command,))) as records:
-        told = parse_copy_attributes(iter(records))
-        if told is None:
-            why = f"{work.tree.host} has no getfattr (apt install attr there)"
-            journal.warn(f"access lists and attributes were not compared: {why}")
-            yield from found
-            return
-        texts = sorted_records(told, folder=notes)
-        text = next(texts, b"\xff")
-        for entry in found:
-            key = entry.path + b"//"
-            while text[: len(key)] < key:
-                text = next(texts, b"\xff")
-            has = text[len(key) :].decode("ascii") if text.startswith(key) else NO_ATTRIBUTES
-            yield entry._replace(attributes=has)
-
-
-class _EntryCounter:
-    """A counter of the entries that pass through it."""
-
-    def __init__(self, entries: Iterable[ManifestEntry]) -> None:
-        self._of = entries
-        self.entries = self.files = self.bytes = 0
-
-    def __iter__(self) -> Iterator[ManifestEntry]:
-        for entry in self._of:
-            self.entries += 1
-            if entry.kind == "f":
-                self.files += 1
-                self.bytes += entry.size
-            yield entry
-
-
-@contextlib.contextmanager
-def _listed(
-    work: TreeVerification, journal: RunRecorder, writer: Writer, notes: str, *, names: bool = False
-) -> Iterator[Iterator[bytes]]:
-    """Yield the sorted records of a listing of the tree."""
-    apart = (*work.apart, *work.left_out)
-    command = listing_command(work.tree, exclude=REMAINDERS, apart=apart, names=names)
-    with _read_records(work, command, journal, writer) as records:
-        yield sorted_records(records, folder=notes)
-
-
-@contextlib.contextmanager
-def _read_records(
-    work: TreeVerification, command: Command, journal: RunRecorder, writer: Writer
-) -> Iterator[Iterable[bytes]]:
-    """Yield the records of a listing. Raises: OrchestratorError."""
-    try:
-        with writer.records(Pipeline(stages=(command,))) as records:
-            yield as_far_as_seen(records, journal) if work.of_source else records
-    except PipelineFailed as failure:
-        raise journal.tools.engine.explain(failure) from failure
-    except NOT_READ as error:
-        raise unreadable("find", command, None, error) from error
 
 
 def _tolerance(work: TreeVerification, writer: Writer) -> Tolerance:

@@ -444,7 +444,8 @@ class Refusal:
     """A decision not to act: stored, shown and tested like a plan. `guard`: the name that `run --allow` takes, if any.
 
     `outcome`: of the run that it ends: FAILED where the surveyed data is broken already, WAITING where a later run may do it.
-    `source`: the state of a source that is lost, or not restored yet.
+    `source`: the state of a source that is lost, or not restored yet. `part`: what alone is refused; empty: all. `own`: the words of
+    the hint that help this part alone.
     """
 
     why: str
@@ -453,6 +454,37 @@ class Refusal:
     guard: str | None = None
     outcome: Outcome = Outcome.REFUSED
     source: "SourceState | None" = None
+    part: str = ""
+    own: str = ""
+
+
+_MOST_COMMANDS = 20
+_MOST_HINTS = 5
+_MOST_PARTS = 3
+
+
+def gather_hints(refusals: Iterable[Refusal]) -> str:
+    """Return one hint for several refusals: hints that differ in a command alone are one, with all those commands.
+
+    The first of many: when these are over, the next run says those of the rest.
+    """
+    alike = dict[tuple[str, str], list[Refusal]]()
+    for one in refusals:
+        before, _, after = one.hint.partition(one.own) if one.own else (one.hint, "", "")
+        alike.setdefault((before, after), []).append(one)
+    told = [
+        (_first(", ", (one.part for one in those), _MOST_PARTS), before + _first("; ", (one.own for one in those), _MOST_COMMANDS) + after)
+        for (before, after), those in alike.items()
+    ]  # fmt: skip
+    if len(told) == 1:
+        return told[0][1]
+    return _first("; ", (f"for {parts}: {hint}" if parts else hint for parts, hint in told if hint), _MOST_HINTS)
+
+
+def _first(between: str, words: Iterable[str], most: int) -> str:
+    """Return the first of several texts, each once, and how many more there are."""
+    each = tuple(dict.fromkeys(words))
+    return between.join(each[:most]) + (f"{between}and so on for {len(each) - most} more" if len(each) > most else "")
 
 
 Decision = Plan | NothingToDo | Refusal

@@ -9,7 +9,7 @@ from typing import Any, assert_never
 from orchestrator.domain.errors import LookAgain, OrchestratorError, PartlyRefused, RecordsRefused, TargetFull
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import USED
-from orchestrator.domain.plan import ManifestRecording, NothingToDo, Plan, Refusal, Step
+from orchestrator.domain.plan import ManifestRecording, NothingToDo, Plan, Refusal, Step, gather_hints
 from orchestrator.domain.problem import UNSEEN
 from orchestrator.domain.run import Outcome, RunReport, RunType
 from orchestrator.domain.source_identity import LAST_RESTORE, RESTORED, SOURCE_IDENTITY, SOURCE_STATE
@@ -322,7 +322,7 @@ def partial_refusal(refusals: tuple[Refusal, ...]) -> PartlyRefused:
     first, more = refusals[0], len(refusals) - 1
     lines = tuple(line for refusal in refusals for line in (refusal.why, *(f"  {told}" for told in refusal.evidence)))
     why = f"all else is done, but {first.why}" + (f"; and {show_count(more, 'more refusal')}" if more else "")
-    return PartlyRefused(why, evidence=lines, hint=first.hint)
+    return PartlyRefused(why, evidence=lines, hint=gather_hints(refusals))
 
 
 def _do(decision: Plan | NothingToDo, executor: StepExecutor, world: Any) -> None:

@@ -58,10 +58,11 @@ def refuse_unfinished(case: PlanContext, name: str, *, sure: bool) -> Refusal:
     """Return the refusal of a dataset whose property says that it is being restored. `sure`: more than the property says so."""
     there = case.source_name(name)
     hint = f"finish that: poolferry restore run {case.job.name} --to {quoted(str(case.world.source.root))}"
-    if not sure:
-        hint += f"; where nobody restores it, its owner has set that: zfs inherit poolferry:flags {quoted(there)}"
+    own = "" if sure else f"zfs inherit poolferry:flags {quoted(there)}"
+    if own:
+        hint += f"; where nobody restores it, its owner has set that: {own}"
     why = f"{there} is being brought back from a copy, and is not whole yet"
-    return Refusal(why=why, evidence=(f"its property {FLAGS} says so",), hint=hint)
+    return Refusal(why=why, evidence=(f"its property {FLAGS} says so",), hint=hint, own=own)
 
 
 def decide_dataset(case: PlanContext, name: str, done: DatasetPlans, origin: str | None) -> DatasetPlan:
@@ -117,6 +118,7 @@ def _refuse_busy(case: PlanContext, name: str) -> Refusal:
         why=f"another program receives into {whole}",
         evidence=(f"process {process.pid}{f' on {host}' if host else ''}; {stream}",),
         hint=f"wait until it has ended; if it waits for a sender that is gone, end it: {end}; or give that copy another place",
+        own=end,
     )
 
 
@@ -130,7 +132,11 @@ def _go_on(
     if base is None:
         if not ahead.picked:
             return replace(here, empty=True)
-        return _beside(case, here, divergence.refuse_unrelated(case, here.name, source, target), done, origin)
+        unrelated = divergence.refuse_unrelated(case, here.name, source, target)
+        above = done[parent_dataset(here.name)].refusal if here.name else None
+        if above is not None and above.own.startswith(divergence.BRING_BACK):  # brings back what lies below it, too
+            unrelated = replace(unrelated, hint=above.hint, own=above.own)
+        return _beside(case, here, unrelated, done, origin)
     here = replace(here, base=base, before=take_over(case, here.name, target))
     parted = bool(base.own or target.written)
     if not ahead.picked and (parted or not (target.token or target.partial)):

@@ -31,6 +31,7 @@ from orchestrator.engines.zfs.plan.increments import CommonSnapshot, find_common
 
 ASIDE = "aside"  # allowed: rename the obstacle, and send everything again
 ROLLBACK = "rollback"  # consent in [zfs] may-destroy
+BRING_BACK = "poolferry restore run"
 _SHOWN = 10
 
 
@@ -73,6 +74,7 @@ def refuse_diverged(case: PlanContext, name: str, base: CommonSnapshot, target: 
         evidence=(*_evidence(base, dies), *_list_changes(changed or ())),
         hint=_hint(case, base, whole),
         guard=ASIDE,
+        own=_roll_back(case, base, whole),
     )
 
 
@@ -140,13 +142,16 @@ def _likely(own: tuple[Snapshot, ...]) -> tuple[str, ...]:
 
 def _hint(case: PlanContext, base: CommonSnapshot, whole: str) -> str:
     sanoid = "give the target a sanoid template with autosnap = no; then, " if _likely(base.own) else ""
-    snapshot = f"{whole}{base.there.mark}"
-    over = ("-r",) if base.own else ()
-    rollback = hinted_zfs_command("rollback", *over, snapshot, side=case.world.target)
     return (
         f"{sanoid}to keep all and start from scratch beside it: {case.command} --{ASIDE}; to lose it: "
-        f'may-destroy = ["rollback"] in [zfs], or {rollback}'
+        f'may-destroy = ["rollback"] in [zfs], or {_roll_back(case, base, whole)}'
     )
+
+
+def _roll_back(case: PlanContext, base: CommonSnapshot, whole: str) -> str:
+    """Return the command by which a copy loses what it has more than its source."""
+    over = ("-r",) if base.own else ()
+    return str(hinted_zfs_command("rollback", *over, f"{whole}{base.there.mark}", side=case.world.target))
 
 
 def refuse_name_conflict(
@@ -166,6 +171,7 @@ def refuse_name_conflict(
         why=f"{whole} has another snapshot named {old.mark}",
         evidence=tuple(f"{new.mark}: guid {new.guid} here, {old.guid} there" for new, old in taken[:_SHOWN]),
         hint=f"{rename}; poolferry goes by guid, not by name",
+        own=str(rename),
     )
 
 
@@ -205,9 +211,11 @@ def refuse_unrelated(case: PlanContext, name: str, source: Dataset, target: Data
     if case.world.returning is not None:
         return Refusal(why=why, evidence=tuple(evidence), hint=_beside(case), guard=ASIDE)
     path = f" --path {shlex.quote(name)}" if name else ""
-    back = f"to bring back what the copy holds: poolferry restore run {case.job.name}{path} --to {shlex.quote(case.source_name(name))}"
-    hint = f"{back} --{ASIDE}; {_beside(case)}" if "/" in case.source_name(name) else _beside(case)
-    return Refusal(why=why, evidence=tuple(evidence), hint=hint, guard=ASIDE)
+    own = f"{BRING_BACK} {case.job.name}{path} --to {shlex.quote(case.source_name(name))} --{ASIDE}"
+    if "/" not in case.source_name(name):
+        return Refusal(why=why, evidence=tuple(evidence), hint=_beside(case), guard=ASIDE)
+    hint = f"to bring back what the copy holds: {own}; {_beside(case)}"
+    return Refusal(why=why, evidence=tuple(evidence), hint=hint, guard=ASIDE, own=own)
 
 
 def refuse_in_the_way(case: PlanContext, name: str, source: Dataset, target: Dataset, *, raw: bool) -> Refusal | None:
@@ -260,12 +268,13 @@ def _refuse_promoted(case: PlanContext, whole: str, target: Dataset) -> Refusal:
         ),
         hint=f"to move them back, so that nothing is sent again: {promote}; then {case.command}; or, {_beside(case)}",
         guard=ASIDE,
+        own=str(promote),
     )
 
 
 def refuse_waiting(why: str, refusal: Refusal) -> Refusal:
     """Return the refusal of an action that must wait for another refused one."""
-    return Refusal(why=why, evidence=(refusal.why,), hint=refusal.hint, guard=refusal.guard)
+    return Refusal(why=why, evidence=(refusal.why,), hint=refusal.hint, guard=refusal.guard, own=refusal.own)
 
 
 def _beside(case: PlanContext) -> str:

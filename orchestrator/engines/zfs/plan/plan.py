@@ -78,7 +78,9 @@ def decide_actions(job: Job, world: ZfsSurvey, request: RunRequest) -> ActionPla
     if moved := follow_renames(case, case.renamed):
         return moved
     dataset_plans = tuple(_decide_datasets(case).values())
-    refusals = tuple(dataset_plan.refusal for dataset_plan in dataset_plans if dataset_plan.refusal)
+    refusals = tuple(
+        replace(one.refusal, part=case.target_name(one.name)) for one in dataset_plans if one.refusal is not None
+    )
     stages = arrange_stages(case, dataset_plans)
     if not _works(stages):
         refusals += tuple(

@@ -88,6 +88,7 @@ def _refuse_readable(
             why=f"the key of {whole} is not loaded, so it cannot be read to be sent",
             evidence=(f'raw = "{case.options.raw}" in [zfs]',),
             hint=f'{load}; or write raw = "auto": a new copy then needs no key',
+            own=str(load),
         )
     return None
 
@@ -102,4 +103,5 @@ def _refuse_locked(case: PlanContext, name: str, target: Dataset) -> Refusal | N
         why=f"the key of {whole} is not loaded on the target, so nothing can be received there but raw streams",
         evidence=(f"its encryption root is {target.encryption_root or whole}",),
         hint=f"{load}; then run the job again",
+        own=str(load),
     )

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from orchestrator.domain.command_line import quoted
-from orchestrator.domain.plan import Refusal
+from orchestrator.domain.plan import Refusal, gather_hints
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.zfs.model import (
     AbortReceive,
@@ -152,7 +152,7 @@ def gather_refusals(refusals: Sequence[Refusal], datasets: int) -> Refusal:
     nothing = f"; nothing else is to be done for the other {rest}" if rest else ""
     guards = {one.guard for one in refusals}
     guard = guards.pop() if len(guards) == 1 else first.guard
-    return Refusal(why=f"{first.why}{tail}{nothing}", evidence=evidence, hint=first.hint, guard=guard)
+    return Refusal(why=f"{first.why}{tail}{nothing}", evidence=evidence, hint=gather_hints(refusals), guard=guard)
 
 
 def _evidence(refusals: Sequence[Refusal]) -> tuple[str, ...]:

@@ -66,7 +66,10 @@ def _datasets(copying: "list[Job]", paths: list[str], targets: list[str]) -> tup
     whole = [job.source.path for job in sources if getattr(job.options, "recursive", True)]
     alone = [job.source.path for job in sources if job.source.path not in whole]
     holding = [path for path in targets if not path.startswith("/")]
-    return find_uncovered_datasets(there, copied=whole, alone=alone, paths=paths, targets=holding), ""
+    sends_all = [job.source.path for job in sources if getattr(job.options, "set_aside", False)]
+    return find_uncovered_datasets(
+        there, copied=whole, alone=alone, paths=paths, targets=holding, with_aside=sends_all
+    ), ""
 
 
 def _beside(paths: list[str]) -> Iterator[str]:

@@ -8,6 +8,7 @@ JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 KEY_FILE = "authentication.key"  # of this host's key, in the state directory
 POINT_NAME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{6}Z")
 _POINT_FORMAT = "%Y-%m-%dT%H%M%SZ"
+_ASIDE = "_aside_"
 # Characters that a terminal or a log obeys instead of showing: control characters, line separators, and all of Unicode's format
 # characters (category Cf), some of which turn the direction of text or are invisible; and bytes that are no UTF-8. Tab and
 # newline are listed separately. Compiled by re when first needed, which is not in every run; none of it is printable.
@@ -31,6 +32,17 @@ _LONG = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
 def point_name(instant: datetime) -> str:
     """Return the directory name of a restore point: UTC to the second, sortable as text, valid on every filesystem."""
     return instant.astimezone(UTC).strftime(_POINT_FORMAT)
+
+
+def set_aside_name(name: str, now: datetime) -> str:
+    """Return what a dataset is called after --aside set it aside."""
+    return f"{name}{_ASIDE}{point_name(now)}"
+
+
+def is_set_aside(dataset: str) -> bool:
+    """Return whether a dataset has a name that --aside gave it; not of one below such a dataset."""
+    front, aside, instant = dataset.rpartition("/")[2].rpartition(_ASIDE)
+    return bool(front and aside) and POINT_NAME.fullmatch(instant) is not None
 
 
 def parse_point_name(name: str) -> datetime:

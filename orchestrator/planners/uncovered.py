@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.names import is_set_aside
 
 # Top folders that hold the system's own programs, devices and short-lived files, or other people's disks.
 SYSTEM = frozenset("bin boot dev lib lib32 lib64 libx32 lost+found media mnt proc run sbin sys tmp usr".split())
@@ -21,12 +22,14 @@ def _is_at_or_below(path: str, above: Iterable[str]) -> bool:
 
 
 def find_uncovered_datasets(
-    there: Sequence[DatasetMount], *, copied: Sequence[str], alone: Sequence[str], paths: Sequence[str], targets: Sequence[str]
+    there: Sequence[DatasetMount], *, copied: Sequence[str], alone: Sequence[str], paths: Sequence[str], targets: Sequence[str],
+    with_aside: Sequence[str] = (),
 ) -> tuple[str, ...]:  # fmt: skip
     """Return the datasets that no job copies, the topmost of each tree; in the order of their names.
 
     `copied`: sources with all below; `alone`: sources without what lies below; `paths`: folders that are copied; `targets`: datasets
-    that hold copies. A dataset above a source only leads to it.
+    that hold copies; `with_aside`: sources that are copied with what --aside set aside below them. A dataset above a source only
+    leads to it.
     """
     leads = {name.rpartition("/")[0] for name in (*copied, *alone, *targets)}
     while more := {each.rpartition("/")[0] for each in leads} - leads - {""}:
@@ -34,6 +37,8 @@ def find_uncovered_datasets(
     found: list[str] = []
     for each in sorted(there, key=lambda dataset: dataset.name):
         known = each.name in leads or each.name in alone or _is_at_or_below(each.name, (*copied, *targets))
+        if is_set_aside(each.name) and each.name not in (*copied, *alone):
+            known = _is_at_or_below(each.name, (*with_aside, *targets))
         mounted = each.mountpoint.startswith("/") and _is_at_or_below(each.mountpoint, paths)
         if not known and not mounted and not _is_at_or_below(each.name, found):
             found.append(each.name)

@@ -14,6 +14,8 @@ def uncovered_lines(datasets: Sequence[str], folders: Sequence[str], trouble: st
     head = (
         f"no job copies {' and '.join(show_count(*each) for each in counts if each[0])} beside the sources:"
         if lines
+        else "all folders beside the sources are copied"
+        if trouble
         else "all datasets of the sources' pools, and all folders beside the sources, are copied"
     )
     return [head, *lines, *([f"datasets could not be listed: {trouble}"] if trouble else [])]

@@ -2,13 +2,22 @@
 
 import sys
 import unicodedata
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.domain.errors import ConfigMistake
-from orchestrator.domain.names import check_zfs_names, make_printable, parse_name, printable_word, show_name
+from orchestrator.domain.names import (
+    check_zfs_names,
+    is_set_aside,
+    make_printable,
+    parse_name,
+    printable_word,
+    set_aside_name,
+    show_name,
+)
 
 OBEYED = ("Cc", "Cf", "Zl", "Zp", "Cs")
 
@@ -53,3 +62,12 @@ def test_what_zfs_allows_in_a_name_is_all_that_a_host_may_answer() -> None:
     check_zfs_names(("tank/photos@autosnap_2026-11-25_01:00:00_daily", "tank/my photos#mark"))
     with pytest.raises(ValueError, match=r"a name that no dataset or snapshot can have: it holds \$\(\)"):
         check_zfs_names(("tank/a", "tank/$(id)"))
+
+
+def test_a_name_that_aside_gave_is_known_as_one() -> None:
+    given = set_aside_name("tank/my photos", datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC))
+    assert given == "tank/my photos_aside_2026-03-04T050607Z"
+    assert is_set_aside(given)
+    assert is_set_aside(f"{given}_aside_2026-03-05T050607Z")
+    for other in (f"{given}/below", "tank/photos", "tank/photos_aside", "tank/_aside_2026-03-04T050607Z", f"{given}x"):
+        assert not is_set_aside(other), other

@@ -1,5 +1,7 @@
 """Test what no job copies: the topmost datasets and the folders beside the sources."""
 
+from functools import partial
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +25,16 @@ def test_the_topmost_of_each_tree_is_named_and_what_only_leads_to_a_source_is_no
     deep = ("tank", "tank/a", "tank/a/b", "tank/a/b/c", "tank/a/b/c/d", "tank/a/x")
     assert datasets(*deep, copied="tank/a/b/c/d") == ("tank/a/x",), "each dataset above a source only leads to it"
     assert datasets("tank/dbx", "tank/db", copied="tank/db") == ("tank/dbx",), "a longer name is another dataset"
+
+
+def test_what_was_set_aside_below_a_source_is_named_until_the_job_sends_it() -> None:
+    aside = "tank/db_aside_2026-03-04T050607Z"
+    there = [DatasetMount(name=name, mountpoint="none") for name in ("tank", "tank/db", aside, f"{aside}/kid")]
+    found = partial(find_uncovered_datasets, there, alone=(), paths=())
+    assert found(copied=["tank"], targets=()) == (aside,)
+    assert found(copied=["tank"], targets=(), with_aside=["tank"]) == ()
+    assert found(copied=["tank/db"], targets=["tank"]) == (), "on a pool of copies"
+    assert found(copied=[aside, "tank/db"], targets=()) == (), "it is a source itself"
 
 
 def test_folders_beside_the_sources_are_named() -> None:

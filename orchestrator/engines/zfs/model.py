@@ -205,7 +205,8 @@ class ZfsSurvey:
     into which a process receives now. `held`: by dataset, the names of snapshots that our hold for this copy keeps;
     `held_older`: those kept by a hold whose tag names only the pool. `created`: creation times of snapshots, by guid; only for
     catch-up = "kept". `returning`: the source is a copy that is being restored, or a part of one, and this is the copy's root.
-    `changes`: the changed entries of copies that were written to, where they could be seen.
+    `changes`: the changed entries of copies that were written to, where they could be seen. `origins`: the guids of snapshots outside of
+    the source that its clones come from, where these share none with their copies.
     """
 
     source: SideSurvey
@@ -217,6 +218,7 @@ class ZfsSurvey:
     created: Mapping[int, datetime] = field(default_factory=dict)
     returning: str | None = None
     changes: Mapping[str, tuple[ChangedEntry, ...]] = field(default_factory=dict)
+    origins: Mapping[str, int] = field(default_factory=dict)
 
 
 # Actions of a plan, one class each. `dataset`: the name below the root, the same on both sides.

@@ -25,6 +25,7 @@ class ZfsOptions:
         "datasets below the source that are left out, with all below them; * stands for any part of a name",
         default=(), example='["scratch", "vm/*-tmp"]',
     )  # fmt: skip
+    set_aside: bool = config_key("send datasets, too, that a restore set aside below the source", default=False)
     snapshots: tuple[str, ...] = config_key(
         "which snapshots are sent, by name; * stands for any part", default=("*",), example='["autosnap_*"]'
     )

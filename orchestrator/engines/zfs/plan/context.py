@@ -1,14 +1,15 @@
 """The input of a decision: the survey, the job's options, the request, and the values derived from them."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import translate
 from functools import cached_property
 
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.job import Job
+from orchestrator.domain.names import is_set_aside
 from orchestrator.engines.contract.engine import RunRequest
-from orchestrator.engines.zfs.model import Snapshot, ZfsSurvey
+from orchestrator.engines.zfs.model import Dataset, Snapshot, ZfsSurvey
 from orchestrator.engines.zfs.options import options_of
 
 
@@ -33,12 +34,24 @@ class PlanContext:
         datasets = self.world.source.datasets
         if not self.options.recursive:
             return ("",)
-        excluded = _pattern(self.options.exclude)
+        excluded, aside = _pattern(self.options.exclude), frozenset(self.set_aside)
         left_out: set[str] = set()
         for name in sorted(datasets):
-            if name and (parent_dataset(name) in left_out or excluded.fullmatch(name)):
+            if name and (parent_dataset(name) in left_out or excluded.fullmatch(name) or name in aside):
                 left_out.add(name)
         return tuple(name for name in sorted(datasets) if name not in left_out)
+
+    @cached_property
+    def set_aside(self) -> tuple[str, ...]:
+        """Return the source's datasets that are left out as --aside set them aside there; a restore brings all back."""
+        if self.options.set_aside or not self.options.recursive or self.world.returning is not None:
+            return ()
+        excluded = _pattern(self.options.exclude)
+        return tuple(
+            name
+            for name in sorted(self.world.source.datasets)
+            if name and is_set_aside(name) and not any(excluded.fullmatch(one) for one in _at_and_above(name))
+        )
 
     @cached_property
     def known(self) -> frozenset[str]:
@@ -47,15 +60,17 @@ class PlanContext:
 
     @cached_property
     def owners(self) -> dict[int, str]:
-        """Return the source dataset that holds each snapshot, by the snapshot's guid."""
-        datasets = self.world.source.datasets.items()
-        return {snapshot.guid: name for name, dataset in datasets for snapshot in dataset.snapshots}
+        """Return the source dataset that holds each snapshot, by the snapshot's guid; of two the one that is replicated."""
+        return {snapshot.guid: name for name, dataset in self._known_last for snapshot in dataset.snapshots}
 
     @cached_property
     def bookmark_owners(self) -> dict[int, str]:
         """Return the source dataset that holds each bookmark, by the guid of its snapshot."""
-        datasets = self.world.source.datasets.items()
-        return {bookmark.guid: name for name, dataset in datasets for bookmark in dataset.bookmarks}
+        return {bookmark.guid: name for name, dataset in self._known_last for bookmark in dataset.bookmarks}
+
+    @property
+    def _known_last(self) -> list[tuple[str, Dataset]]:
+        return sorted(self.world.source.datasets.items(), key=lambda one: one[0] in self.known)
 
     @cached_property
     def bookmarked(self) -> frozenset[int]:
@@ -120,6 +135,12 @@ class PlanContext:
 def _pattern(patterns: Iterable[str]) -> re.Pattern[str]:
     """Build the expression that matches any of the patterns; without patterns it matches nothing."""
     return re.compile("|".join(map(translate, patterns)) or r"(?!)")
+
+
+def _at_and_above(name: str) -> Iterator[str]:
+    while name:
+        yield name
+        name = parent_dataset(name)
 
 
 def parent_dataset(name: str) -> str:

@@ -1,5 +1,7 @@
 """The decision on one dataset: nothing, its actions in order, or a refusal."""
 
+import json
+
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.plan import Refusal
@@ -27,6 +29,7 @@ from orchestrator.engines.zfs.plan.dataset_plan import (
 from orchestrator.engines.zfs.plan.divergence import refuse_waiting
 from orchestrator.engines.zfs.plan.hold_names import parse_hold_bookmark, replication_target_id
 from orchestrator.engines.zfs.plan.increments import CommonSnapshot, choose_snapshots, find_common_snapshot, plan_sends
+from orchestrator.engines.zfs.plan.promotions import refuse_promoted
 from orchestrator.engines.zfs.plan.renames import may_follow, refuse_long_rename, refuse_renamed
 from orchestrator.engines.zfs.plan.resume import StaleReceive, judge_resume
 from orchestrator.engines.zfs.plan.send_flags import first_flags, frozen_flags, is_raw
@@ -130,6 +133,10 @@ def _go_on(
     base = find_common_snapshot(source, target)
     ahead = choose_snapshots(case, source, base.base if base else None)
     if base is None:
+        if (new := next((new for new, old in case.renamed.items() if old == here.name), None)) is not None:
+            return here if may_follow(case) else replace(here, refusal=refuse_renamed(case, new, here.name))
+        if (ahead.picked or not here.name) and (promoted := refuse_promoted(case, here.name, target)):
+            return _beside(case, here, promoted, done, origin)
         if not ahead.picked:
             return replace(here, empty=True)
         unrelated = divergence.refuse_unrelated(case, here.name, source, target)
@@ -245,7 +252,7 @@ def _begin(
         why = f"a clone of {case.source_name(origin or '')}{snapshot.mark}, which the target holds by then"
         actions = (*before, *plan_sends(here.name, ahead, snapshot, flags, why, origin=origin))
         return replace(here, actions=actions, flags=flags)
-    lost = () if onto or before or here.moved else _vanished(case, here.name)
+    lost = () if onto or before or here.moved else _shared(case, here.name) or _vanished(case, here.name)
     why = "the target has no copy of it" if onto is None else "the target holds only its place, made by us and empty"
     encryption = encryption_below(above) if onto is None and not flags.raw else None
     actions = (*before, *plan_sends(here.name, ahead, None, flags, why, encryption=encryption))
@@ -267,6 +274,19 @@ def _beside(
     if dataset_plan.empty or dataset_plan.refusal:
         return replace(here, refusal=dataset_plan.refusal or refusal)
     return replace(dataset_plan, moved=True)
+
+
+def _shared(case: PlanContext, name: str) -> tuple[str, ...]:
+    """Return a warning when another dataset of the source holds snapshots of this one, as after a rename and a restore."""
+    guids = {one.guid for one in case.world.source.datasets[name].snapshots}
+    others = ((other, case.world.source.datasets[other].snapshots) for other in case.names if other != name)
+    if case.world.returning is not None or not name:
+        return ()
+    twin = next((other for other, snapshots in others if any(one.guid in guids for one in snapshots)), None)
+    if twin is None:
+        return ()
+    told = f"{case.source_name(name)} holds snapshots that {case.source_name(twin)} holds, too, and all of it is sent"
+    return (f"{told}; to leave it out: exclude = {json.dumps([name])} in [zfs] of {case.job.file}",)
 
 
 def _vanished(case: PlanContext, name: str) -> tuple[str, ...]:

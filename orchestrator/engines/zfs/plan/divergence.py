@@ -3,11 +3,13 @@
 A target diverged from its source, or the source was made anew since the last good run, and nothing may take its emptiness for news.
 """
 
+import json
 import shlex
 from collections.abc import Iterable
 
 from orchestrator.domain.command_line import quoted
-from orchestrator.domain.names import point_name
+from orchestrator.domain.names import set_aside_name
+from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.source_identity import (
     LAST_RESTORE,
@@ -39,7 +41,7 @@ def plan_rename_aside(case: PlanContext, name: str, refusal: Refusal) -> RenameA
     """Return the refusal, or the rename that was requested instead."""
     if ASIDE not in case.requested.allowed or refusal.guard != ASIDE:
         return refusal
-    to = f"{case.target_name(name)}_aside_{point_name(case.requested.now)}"
+    to = set_aside_name(case.target_name(name), case.requested.now)
     why, kind = f"{refusal.why}; it keeps all it holds, under another name", case.world.target.datasets[name].kind
     return RenameAside(dataset=name, to=to, why=why, kind=kind)
 
@@ -209,13 +211,13 @@ def refuse_unrelated(case: PlanContext, name: str, source: Dataset, target: Data
         evidence.append(f"{case.source_name(elsewhere)} holds snapshots of it: renamed, or a clone that was promoted")
     why = f"{case.source_name(name)} and {whole} hold no snapshot in common: one of them was created again, or belongs to another"
     if case.world.returning is not None:
-        return Refusal(why=why, evidence=tuple(evidence), hint=_beside(case), guard=ASIDE)
+        return Refusal(why=why, evidence=tuple(evidence), hint=begin_beside(case), guard=ASIDE)
     path = f" --path {shlex.quote(name)}" if name else ""
-    own = f"{BRING_BACK} {case.job.name}{path} --to {shlex.quote(case.source_name(name))} --{ASIDE}"
     if "/" not in case.source_name(name):
-        return Refusal(why=why, evidence=tuple(evidence), hint=_beside(case), guard=ASIDE)
-    hint = f"to bring back what the copy holds: {own}; {_beside(case)}"
-    return Refusal(why=why, evidence=tuple(evidence), hint=hint, guard=ASIDE, own=own)
+        return Refusal(why=why, evidence=tuple(evidence), hint=begin_beside(case), guard=ASIDE)
+    own = f"poolferry restore run {case.job.name}{path} --to {shlex.quote(case.source_name(name))}"
+    hint = f"to bring back what the copy holds: {own} --{ASIDE}; {begin_beside(case)}"
+    return Refusal(why=why, evidence=tuple(evidence), hint=hint, guard=ASIDE, own=f"{own} --{ASIDE}")
 
 
 def refuse_in_the_way(case: PlanContext, name: str, source: Dataset, target: Dataset, *, raw: bool) -> Refusal | None:
@@ -232,7 +234,7 @@ def refuse_in_the_way(case: PlanContext, name: str, source: Dataset, target: Dat
         why = f"{whole} holds the place of {case.source_name(name)}, and zfs puts nothing encrypted there"
     else:
         return None
-    return Refusal(why=why, evidence=(f"guid {target.guid}, no snapshot",), hint=_beside(case), guard=ASIDE)
+    return Refusal(why=why, evidence=(f"guid {target.guid}, no snapshot",), hint=begin_beside(case), guard=ASIDE)
 
 
 def _lost_to_clone(case: PlanContext, source: Dataset, target: Dataset) -> bool:
@@ -266,7 +268,7 @@ def _refuse_promoted(case: PlanContext, whole: str, target: Dataset) -> Refusal:
         evidence=(
             f"guid {target.guid}, origin {origin}: whoever promotes a clone of a copy moves the copy's snapshots to it",
         ),
-        hint=f"to move them back, so that nothing is sent again: {promote}; then {case.command}; or, {_beside(case)}",
+        hint=f"to move them back, so that nothing is sent again: {promote}; then {case.command}; or, {begin_beside(case)}",
         guard=ASIDE,
         own=str(promote),
     )
@@ -277,7 +279,8 @@ def refuse_waiting(why: str, refusal: Refusal) -> Refusal:
     return Refusal(why=why, evidence=(refusal.why,), hint=refusal.hint, guard=refusal.guard, own=refusal.own)
 
 
-def _beside(case: PlanContext) -> str:
+def begin_beside(case: PlanContext) -> str:
+    """Return the words of a hint by which a copy is begun anew beside what is there."""
     return f"to rename it away with all below it, and start from scratch: {case.command} --{ASIDE}"
 
 
@@ -356,6 +359,16 @@ def refuse_renamed(case: PlanContext) -> Refusal | None:
             f"where it is another source: {case.command} --{ASIDE} (both copies are kept)"
         ),
     )
+
+
+def other_source(case: PlanContext, path: str) -> str:
+    """Return the lines of the job file by which another dataset is its source, and the copy keeps its name."""
+    source = Location(path=path, host=case.job.source.host)
+    line = f"write source = {json.dumps(str(source))} into {case.job.file}"
+    before = case.world.target.root.path.rpartition("/")[2]
+    if case.options.name is not None or path.rpartition("/")[2] == before:
+        return line
+    return f"{line}, and name = {json.dumps(before)} into its [zfs]"
 
 
 def _is_restored(case: PlanContext) -> bool:

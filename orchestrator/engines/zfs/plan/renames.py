@@ -6,7 +6,7 @@ from orchestrator.domain.plan import Refusal
 from orchestrator.engines.zfs.model import ActionPlan, CreatePlaceholder, Dataset, RenameCopy
 from orchestrator.engines.zfs.plan.context import PlanContext, parent_dataset
 from orchestrator.engines.zfs.plan.divergence import ASIDE, refuse_long_name
-from orchestrator.engines.zfs.plan.increments import choose_snapshots
+from orchestrator.engines.zfs.plan.increments import choose_snapshots, find_common_snapshot
 from orchestrator.engines.zfs.plan.stages import Stages
 
 FOLLOW = "follow-renames"  # allowed once, or consent in [zfs]
@@ -15,7 +15,8 @@ FOLLOW = "follow-renames"  # allowed once, or consent in [zfs]
 def find_renamed(case: PlanContext) -> dict[str, str]:
     """Return the former name of each renamed dataset, by its name now. None when all is to be sent anew beside the copies.
 
-    Not a clone that was promoted: the dataset that it came from is still there, and gave it its snapshots.
+    Not where the former name has a dataset that shares snapshots with the copy, too: it was restored, or gave some to a clone that
+    was promoted.
     """
     there = case.world.target.datasets
     if case.world.returning is not None or ASIDE in case.requested.allowed or all(name in there for name in case.names):
@@ -24,16 +25,17 @@ def find_renamed(case: PlanContext) -> dict[str, str]:
     found: dict[str, str] = {}
     for old, copy in there.items():
         new = next((owners[one.guid] for one in reversed(copy.snapshots) if one.guid in owners), old)
-        if new != old and new in case.known and not _is_promoted(case, old, new):
+        if new != old and new in case.known and not _goes_on(case, old, new, copy):
             found.setdefault(new, old)
     return _free_in_the_end(found, there)
 
 
-def _is_promoted(case: PlanContext, old: str, new: str) -> bool:
-    if old not in case.world.source.datasets:
-        return False
-    origin = case.origin(old)
-    return origin is not None and origin[0] == new
+def _goes_on(case: PlanContext, old: str, new: str, copy: Dataset) -> bool:
+    """Return whether a copy keeps its name: what has the former name shares snapshots with it, or the new name lies below it."""
+    if not old or new.startswith(f"{old}/"):
+        return True
+    source = case.world.source.datasets.get(old)
+    return source is not None and find_common_snapshot(source, copy) is not None
 
 
 def _free_in_the_end(found: Mapping[str, str], there: Mapping[str, Dataset]) -> dict[str, str]:
@@ -86,9 +88,12 @@ def refuse_renamed(case: PlanContext, new: str, old: str) -> Refusal:
     copy = case.world.target.datasets[old]
     known = case.owners | case.bookmark_owners
     newest = next(one for one in reversed(copy.snapshots) if one.guid in known)
+    promoted = (case.origin(old) or ("",))[0] == new if old in case.world.source.datasets else False
+    how = "has the snapshots of" if promoted else "is the former"
+    by = ", which gave them to it by zfs promote" if promoted else ""
     again = case.command
     return Refusal(
-        why=f"{case.source_name(new)} is the former {case.source_name(old)}, and its copy is still called {case.target_name(old)}",
+        why=f"{case.source_name(new)} {how} {case.source_name(old)}{by}, and its copy is still called {case.target_name(old)}",
         evidence=(f"{newest.mark} (guid {newest.guid}) of that copy is one of {case.source_name(new)}",),
         hint=f"to rename the copy: {again} --allow {FOLLOW}, or for all times follow-renames = true in [zfs]; "
         f"to send all again beside it: {again} --{ASIDE}",

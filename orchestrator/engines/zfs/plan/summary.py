@@ -23,6 +23,7 @@ from orchestrator.engines.zfs.plan.context import PlanContext
 from orchestrator.engines.zfs.plan.dataset_plan import DatasetPlan
 from orchestrator.engines.zfs.plan.hold_names import fits_bookmark
 from orchestrator.engines.zfs.plan.holds import NO_BOOKMARKS
+from orchestrator.engines.zfs.plan.promotions import explain_unpromoted
 from orchestrator.engines.zfs.plan.take_over import explain_take_over, find_foreign_copies
 
 _SHOWN = 5
@@ -94,11 +95,23 @@ def warnings_of(case: PlanContext, dataset_plans: Sequence[DatasetPlan]) -> tupl
         )
         what = f"{_named(case.source_name(name) for name in waits)}: restored, and {each}"
         warnings.append(f"{what}: poolferry restore run {case.job.name} --to {quoted(str(case.world.source.root))}")
-    warnings += [*_kept_aside(case, dataset_plans), *_without_bookmarks(case, dataset_plans)]
+    warnings += [
+        *explain_set_aside(case),
+        *explain_unpromoted(case),
+        *_kept_aside(case, dataset_plans),
+        *_without_bookmarks(case, dataset_plans),
+    ]
     if case.options.recursive and case.gone:
         what = f"{_named(case.target_name(name) for name in case.gone)}: on the target only"
         warnings.append(f"{what}; the source has no such dataset, and the copy is left alone")
     return tuple(warnings)
+
+
+def explain_set_aside(case: PlanContext) -> Iterator[str]:
+    """Yield a warning on datasets that a restore set aside below the source, with the line that sends them, too."""
+    if names := tuple(map(case.source_name, case.set_aside)):
+        what = f"{_named(names)}: set aside by --aside, and so not copied"
+        yield f"{what}; to copy it, too: set-aside = true in [zfs] of {case.job.file}"
 
 
 def _kept_aside(case: PlanContext, dataset_plans: Iterable[DatasetPlan]) -> Iterator[str]:

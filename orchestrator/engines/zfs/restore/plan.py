@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from orchestrator.domain.dataset_restore import DatasetRestorePlan, DatasetRestoreRequest, NextBase
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job, KeepRules
-from orchestrator.domain.names import point_name
+from orchestrator.domain.names import set_aside_name
 from orchestrator.domain.place import Location, Place, parse_location
 from orchestrator.domain.plan import Decision, NothingToDo, Plan, Refusal
 from orchestrator.domain.point import RestorePoint
@@ -254,7 +254,7 @@ def _clear(
         or (there.placeholder and _all_ours(target))
     ):
         return seen, ()
-    to = f"{target.root.path}_{ASIDE}_{point_name(run_request.now)}"
+    to = set_aside_name(target.root.path, run_request.now)
     if ASIDE not in run_request.allowed:
         hint = f"give another name; or use --{ASIDE}: what is there is renamed to {to} and kept"
         why = f"{target.root} is there; a restore overwrites nothing"

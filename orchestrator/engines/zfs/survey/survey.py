@@ -32,6 +32,7 @@ from orchestrator.engines.zfs.errors.explain import absent_pool, explain
 from orchestrator.engines.zfs.model import ChangedEntry, Dataset, DatasetType, ReceiveProcess, SideSurvey, ZfsSurvey
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, replication_target_id
+from orchestrator.engines.zfs.plan.increments import find_common_snapshot
 from orchestrator.engines.zfs.survey import parse
 from orchestrator.engines.zfs.survey.parse import ABSENT, SideListing
 from orchestrator.engines.zfs.survey.resume_token import parse_token
@@ -76,7 +77,33 @@ def survey(job: Job, request: RunRequest, reader: Reader, *, whole: bool = False
         held_older=parse.find_holds(source.datasets, ReplicationTargetId(pool=target.pool_guid)),
         created=seen.created,
         changes=changes,
+        origins=_survey_origins(source, target, reader),
     )
+
+
+def _survey_origins(source: SideSurvey, target: SideSurvey, reader: Reader) -> dict[str, int]:
+    """Return the guids of snapshots outside of the source that its clones come from, where these share none with their copies.
+
+    Why: a clone that was promoted takes over the snapshots. Nothing where it cannot be seen, as through a gate.
+    """
+    names = {
+        here.origin
+        for name, here in source.datasets.items()
+        if here.origin and not f"{here.origin.partition('@')[0]}/".startswith(f"{source.root.path}/")
+        and (there := target.datasets.get(name)) and there.snapshots and find_common_snapshot(here, there) is None
+    }  # fmt: skip
+    found: dict[str, int] = {}
+    for batch in commands.batch_arguments((name,) for name in sorted(names)):
+        command = commands.confirm_command(batch, source.root.host)
+        try:
+            result = run_read_command(reader, command)
+            told = parse_result(command, result, partial(parse.parse_property_listing, split_lines(result.stdout)))
+        except Stopped:
+            raise
+        except OrchestratorError:
+            continue
+        found |= {name: int(value) for (name, key), value in told.items() if key == "guid" and value.isdecimal()}
+    return found
 
 
 def _survey_changes(source: SideSurvey, target: SideSurvey, reader: Reader) -> dict[str, tuple[ChangedEntry, ...]]:

@@ -11,6 +11,7 @@ from orchestrator.engines.zfs.model import Dataset, Snapshot
 from orchestrator.engines.zfs.plan.context import PlanContext
 from orchestrator.engines.zfs.plan.increments import find_common_snapshot
 from orchestrator.engines.zfs.plan.plan import refuse_lost_source
+from orchestrator.engines.zfs.plan.promotions import explain_unpromoted, inherited_snapshots
 from orchestrator.engines.zfs.survey.survey import lacks_point
 
 _NAMED = 5
@@ -125,6 +126,11 @@ def _count_common(case: PlanContext, name: str) -> int:
     return sum(case.target_holds(name, one.guid) for one in case.world.source.datasets[name].snapshots)
 
 
+def _holds(case: PlanContext, name: str, guid: int) -> bool:
+    """Return whether a copy has a snapshot, or is a clone of what has it: the source's dataset was promoted since."""
+    return case.target_holds(name, guid) or any(one.guid == guid for _, one in inherited_snapshots(case, name))
+
+
 def _is_remembered(case: PlanContext, name: str) -> bool:
     """Return whether the source has a snapshot of the target's dataset, at least as a bookmark."""
     there = _there(case, name)
@@ -159,7 +165,7 @@ def _missing(case: PlanContext, name: str, newest: MatchedSnapshot) -> Iterator[
     if explain_newest_only(case) is not None:
         return
     for one in _fitting(case, name):
-        if one.createtxg < newest.source.createtxg and not case.target_holds(name, one.guid):
+        if one.createtxg < newest.source.createtxg and not _holds(case, name, one.guid):
             detail = f"the target does not hold it (guid {one.guid}){_same_name(_there(case, name), one)}"
             yield Finding(path=snapshot_path(name, one), verdict=Verdict.MISSING, detail=detail)
 
@@ -215,6 +221,9 @@ def _changed(case: PlanContext, name: str) -> Iterator[Finding]:
 def _remarks(case: PlanContext, late: list[str]) -> Iterator[str]:
     if late:
         yield f"not copied yet, as nothing of it is older than the newest copy: {_first(late)}"
+    yield from explain_unpromoted(case)
+    if case.set_aside:
+        yield f"left out, as --aside set it aside: {_first(case.set_aside)}"
     if why := explain_newest_only(case):
         yield f"of older snapshots only what is there was looked at: {why}"
     if case.gone:
@@ -248,7 +257,7 @@ def _judge_point(case: PlanContext, point: str) -> GuidComparison:
         wanted = next((one for one in source.snapshots if one.name == point), None)
         if called is not None and called.guid in here:
             newest.append(MatchedSnapshot(dataset=name, source=here[called.guid], target=called))
-        elif wanted is not None and case.fits(wanted) and not case.target_holds(name, wanted.guid):
+        elif wanted is not None and case.fits(wanted) and not _holds(case, name, wanted.guid):
             detail = f"the target does not hold it (guid {wanted.guid}){_same_name(there, wanted)}"
             findings.append(Finding(path=snapshot_path(name, wanted), verdict=Verdict.MISSING, detail=detail))
             lacking.append(case.source_name(name))

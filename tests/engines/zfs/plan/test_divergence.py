@@ -166,7 +166,8 @@ def test_a_promoted_clone_is_named() -> None:
     decided = world.run()
     assert isinstance(decided, ActionPlan)
     (refusal,) = decided.refusals
-    assert refusal.evidence[-1] == f"{ROOT}/c holds snapshots of it: renamed, or a clone that was promoted"
+    assert refusal.why == f"the snapshots of {ROOT} belong to {ROOT}/c now, which was a clone of it and was promoted"
+    assert f"zfs promote {ROOT};" in refusal.hint
     assert world.newest_is_there("c")
 
 

@@ -1,12 +1,16 @@
 """Datasets that were renamed on the source: their copies are found by guid, and renamed with consent."""
 
+from dataclasses import replace
+
 import pytest
 
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.zfs.model import ActionPlan, CreatePlaceholder, FullSend, RenameCopy
+from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan.context import PlanContext
 from orchestrator.engines.zfs.plan.renames import refuse_parent_first
 from tests.engines.zfs.model_run import Ferry, ferry, requested
+from tests.world import SIZE
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
 
@@ -152,15 +156,94 @@ def test_a_new_dataset_below_a_renamed_one_waits_with_it() -> None:
     assert all(world.newest_is_there(name) for name in ("archive", "archive/old", "archive/old/fresh"))
 
 
-def test_a_clone_that_was_promoted_is_no_renamed_dataset() -> None:
+def promoted(world: Ferry, old: str = "b", new: str = "a") -> None:
+    """A clone of the newest snapshot, which then has all snapshots."""
+    world.source.clone(f"{ROOT}/{old}", world.source.nodes[f"{ROOT}/{old}"].snapshots[-1].guid, f"{ROOT}/{new}")
+    world.source.promote(f"{ROOT}/{new}")
+
+
+@pytest.mark.parametrize("snapshot", [True, False], ids=["with a new snapshot", "without any"])
+def test_the_copy_of_what_a_promoted_clone_took_over_is_renamed_and_nothing_is_sent_again(*, snapshot: bool) -> None:
     world = copied("b")
-    (one,) = world.source.nodes[f"{ROOT}/b"].snapshots
-    world.source.clone(f"{ROOT}/b", one.guid, f"{ROOT}/a")
-    world.source.promote(f"{ROOT}/a")
-    decided = world.run()
-    assert isinstance(decided, ActionPlan | Refusal)
+    promoted(world)
+    if snapshot:
+        world.source.snapshot(f"{ROOT}/b", "two")
+    refusal = world.run()
+    assert isinstance(refusal, Refusal)
+    assert refusal.why.startswith(f"{ROOT}/a has the snapshots of {ROOT}/b, which gave them to it by zfs promote")
+    assert (refusal.hint.count("follow-renames"), "restore run" in refusal.hint) == (2, False)
+    before = world.moved
+    assert isinstance(world.run(requested("follow-renames")), ActionPlan)
     assert world.newest_is_there("a")
-    assert f"{COPY}/b" in world.target.nodes
+    assert not snapshot or world.target.nodes[f"{COPY}/b"].origin == f"{COPY}/a@one"
+    assert world.moved - before == SIZE * snapshot
+    decided = world.decide()
+    assert isinstance(decided, ActionPlan)
+    assert decided.stages == ()
+
+
+def test_a_promoted_clone_beside_one_that_goes_on_is_no_renamed_dataset() -> None:
+    world = copied("b")
+    promoted(world)
+    world.source.snapshot(f"{ROOT}/b", "two")
+    assert isinstance(world.run(requested("follow-renames")), ActionPlan)
+    promoted(world, "b", "c")
+    world.source.snapshot(f"{ROOT}/b", "three")
+    decided = world.run()
+    assert isinstance(decided, Refusal), "b has nothing in common with its copy any more"
+    assert f"{ROOT}/c has the snapshots of {ROOT}/b" in decided.why
+
+
+def test_a_restored_dataset_goes_on_with_its_copy_and_what_was_renamed_before_it_is_sent_with_a_word() -> None:
+    """Both hold the same snapshots: that is no renamed dataset, whatever its name."""
+    for other in ("a", "z"):
+        world = copied("old", follow_renames=True)
+        rename(world, "old", other)
+        node = world.source.nodes[f"{ROOT}/{other}"]
+        world.source.create(f"{ROOT}/old", snapshots=node.snapshots)
+        world.source.snapshot(f"{ROOT}/old", "two")
+        decided = world.run()
+        assert isinstance(decided, ActionPlan), decided
+        (told,) = decided.warnings
+        assert told == (
+            f"{ROOT}/{other} holds snapshots that {ROOT}/old holds, too, and all of it is sent; to leave it out: "
+            f'exclude = ["{other}"] in [zfs] of photos.toml'
+        )
+        assert world.newest_is_there("old")
+        assert world.newest_is_there(other)
+
+
+ASIDE = "old_aside_2026-03-04T050607Z"
+
+
+def test_what_was_set_aside_is_left_out_with_all_below_it_and_told() -> None:
+    world = copied("old", "old/kid", follow_renames=True)
+    rename(world, "old", ASIDE)
+    world.source.snapshot(f"{ROOT}/{ASIDE}", "late")
+    world.source.create(f"{ROOT}/old", snapshots=world.source.nodes[f"{ROOT}/{ASIDE}"].snapshots[:1])
+    world.source.snapshot(f"{ROOT}/old", "two")
+    decided = world.run()
+    assert isinstance(decided, ActionPlan)
+    assert world.newest_is_there("old")
+    assert not [name for name in world.target.nodes if "_aside_" in name]
+    (told,) = [one for one in decided.warnings if "set aside" in one]
+    assert told == (
+        f"{ROOT}/{ASIDE}: set aside by --aside, and so not copied; to copy it, too: set-aside = true in [zfs] of photos.toml"
+    )
+    world.job = replace(world.job, options=replace(options_of(world.job), set_aside=True))
+    decided = world.run()
+    assert isinstance(decided, ActionPlan)
+    assert world.newest_is_there(ASIDE)
+    assert world.newest_is_there(f"{ASIDE}/kid")
+    assert not [one for one in decided.warnings if "set aside" in one]
+
+
+def test_what_was_set_aside_and_is_excluded_is_not_told() -> None:
+    world = copied("old", exclude=("*_aside_*",))
+    rename(world, "old", ASIDE)
+    decided = world.run()
+    assert isinstance(decided, ActionPlan)
+    assert not [one for one in decided.warnings if "set aside" in one]
 
 
 def test_a_copy_whose_new_parent_is_not_there_yet_waits_for_a_run() -> None:

@@ -346,6 +346,17 @@ def judges_ages_by_one_door(module: Module) -> list[str]:
     return [] if module.name == "domain.age" else [f"{module.name}: compares an age by itself: {each}" for each in ages]
 
 
+def records_verdicts_by_one_door(module: Module) -> list[str]:
+    """`verdicts` of a run's recorder makes sure first that the disk is there: what cannot be read on one that was pulled out is not damaged."""
+    if not module.name.startswith("runner."):
+        return []
+    calls = [ast.unparse(node.func) for node in module.nodes if isinstance(node, ast.Call)]
+    found = [
+        each for each in calls if re.search(r"(history\.verified|problems\.open)$", each) and "verdicts." not in each
+    ]
+    return [f"{module.name}: {each} records a verdict by itself" for each in found]
+
+
 @functools.cache
 def protocols() -> frozenset[str]:
     """The names of all our protocols."""
@@ -399,25 +410,13 @@ def circle(rooms: list[Module]) -> list[str]:
 
 Rule = Callable[[Module], list[str]]
 RULES: list[Rule] = [
-    keeps_to_the_table,
-    leaves_siblings_alone,
-    uses_its_own_door,
-    is_as_pure_as_it_says,
-    reads_no_clock,
-    speaks_through_its_callers,
-    has_a_noun_for_a_name,
-    begins_docstrings_with_a_sentence,
-    stays_below_the_walls,
-    asks_no_protocol_by_isinstance,
-    starts_rsync_behind_the_wall,
-    reaches_hosts_by_their_own_words,
-    looks_for_points_by_one_door,
-    splits_answers_at_newlines,
-    reads_texts_as_they_are,
-    writes_beside_copies_by_an_open_folder,
-    notifies_nobody_within_a_transaction,
-    judges_ages_by_one_door,
-]
+    keeps_to_the_table, leaves_siblings_alone, uses_its_own_door, is_as_pure_as_it_says, reads_no_clock,
+    speaks_through_its_callers, has_a_noun_for_a_name, begins_docstrings_with_a_sentence, stays_below_the_walls,
+    asks_no_protocol_by_isinstance, starts_rsync_behind_the_wall, reaches_hosts_by_their_own_words,
+    looks_for_points_by_one_door, splits_answers_at_newlines, reads_texts_as_they_are,
+    writes_beside_copies_by_an_open_folder, notifies_nobody_within_a_transaction, judges_ages_by_one_door,
+    records_verdicts_by_one_door,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -538,6 +537,8 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (notifies_nobody_within_a_transaction, "app.notify", "with a.b.together(), c:\n    if d:\n        x = e.notify(f)"),
     (notifies_nobody_within_a_transaction, "a", "def b():\n    call_hooks()\nwith c.transaction():\n    d.b()"),
     (judges_ages_by_one_door, "runner.run", "x = not every or (now - read).total_seconds() > every"),
+    (records_verdicts_by_one_door, "runner.mend", "tools.history.verified(a)"),
+    (records_verdicts_by_one_door, "runner.mend", "history.problems.open(a)"),
     (takes_nothing_from_a_test, "lab.test_disks", "from tests.lab.test_sanoid import age"),
     (takes_nothing_from_a_test, "lab.test_disks", "from tests.lab import test_sanoid"),
 ]
@@ -556,6 +557,7 @@ SOUND: list[tuple[Rule, str, str]] = [
     (reads_texts_as_they_are, "process.mounted", 'x = open(path, encoding="ascii", newline="\\n").read()'),
     (reads_texts_as_they_are, "app.past", 'x = [open(a, "rb"), open(b, "w", encoding="utf-8"), history.open(c)]'),
     (notifies_nobody_within_a_transaction, "a", "with b.together():\n    b.then(lambda: b.notify(c))\nb.notify(d)"),
+    (records_verdicts_by_one_door, "runner.mend", "journal.verdicts.problems.open(a)\njournal.verdicts.verified(b)"),
     (takes_nothing_from_a_test, "lab.test_disks", "from tests.lab.pools import age"),
 ]
 

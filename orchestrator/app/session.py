@@ -114,6 +114,15 @@ class _NotedProgress:
         self._note.moved(event)
 
 
+def _watched(job: "Job", stop: StopRequest) -> "AbstractContextManager[None]":
+    """Return a context in which all work ends that was begun on a disk, once that is pulled out: what waits for one waits for ever."""
+    if not job.target.device:  # as of most jobs
+        return contextlib.nullcontext()
+    from orchestrator.runner.disk.removal_watch import watch_removal
+
+    return watch_removal(job.target, stop)
+
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -155,7 +164,9 @@ class Session:
         """Call `action` as `do` does, though the job may be placed on no disk of its set yet."""
         stop = compose.make_stop_request(job)
         noted = _NotedProgress(self._settings.where.state, self._shown.notify)
-        with noted, stop_on_signals(stop) as heard, self._shown, compose.open_connections(job) as ssh_options:
+        with (
+            noted, stop_on_signals(stop) as heard, self._shown, compose.open_connections(job) as ssh_options, _watched(job, stop)
+        ):  # fmt: skip
             tools = compose.make_run_context(
                 job, self._settings.where, self.history, notify=noted.notify, log=self._shown.log if self._shown.verbose else no_log, stop=stop,
                 ssh_options=ssh_options, watched=self._shown.watched,

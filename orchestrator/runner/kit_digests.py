@@ -310,7 +310,7 @@ def record_damage_beside(journal: RunRecorder, writer: Writer, notes: str) -> st
 def record_damage(journal: RunRecorder, names: tuple[str, ...]) -> str:
     """Record these damaged files beside the copies as a problem; return what is wrong."""
     job, why = journal.job, damage_sentence(journal, names)
-    journal.tools.history.problems.open(
+    journal.verdicts.problems.open(
         job.name, job.target.name, ProblemType.KIT, "", why=why, paths=names, count=len(names), now=journal.now
     )
     return why

@@ -540,8 +540,8 @@ def _note_forgery(
     reading = VerificationResult(
         entries=0, files_read=0, bytes_read=0, took_s=0, counts=((Verdict.EDITED, 1),), findings=(finding,)
     )
-    tools, job = journal.tools, journal.job
-    tools.history.verified(
+    job = journal.job
+    journal.verdicts.verified(
         job.name, job.target.name, point.name, reading=reading, now=journal.now, scope=WHOLE, forged=True
     )
     if not _of_other_machine(point, judged, journal):  # we know no damage of such a point: it may be whole

@@ -136,7 +136,7 @@ def _record(
     paths = tuple(path.decode("utf-8", "surrogateescape") for path in left)
     count = len(left) if known else max(problem.count, len(left))
     if (paths, count, True) != (problem.paths, problem.count, problem.tried):
-        history.problems.open(
+        journal.verdicts.problems.open(
             job.name, job.target.name, problem.kind, point.name, why=problem.why, paths=paths, count=count, now=journal.now,
             tried=True,
         )  # fmt: skip

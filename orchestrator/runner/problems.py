@@ -150,14 +150,14 @@ def _see_state(journal: RunRecorder, points: Sequence[RestorePoint]) -> None:
     told = {each.point for each in history.problems.of(job.name) if each.place == place}
     for kind, name, why in seen:
         if name not in told:
-            history.problems.open(job.name, place, kind, name, why=why, paths=(), count=0, now=journal.now)
+            journal.verdicts.problems.open(job.name, place, kind, name, why=why, paths=(), count=0, now=journal.now)
             told.add(name)
 
 
 def note_bad_manifest(journal: RunRecorder, point: RestorePoint, why: str) -> None:
     """Record that the manifest of a point cannot be used."""
     job = journal.job
-    journal.tools.history.problems.open(
+    journal.verdicts.problems.open(
         job.name, job.target.name, ProblemType.MANIFEST, point.name, why=why, paths=(), count=0, now=journal.now
     )
 
@@ -169,7 +169,7 @@ def note_shared_damage(
     job = journal.job
     told = tuple(path.decode("utf-8", "surrogateescape") for path in paths)
     why = f"the same files as in point {found_in.name}"
-    journal.tools.history.problems.open(
+    journal.verdicts.problems.open(
         job.name,
         job.target.name,
         ProblemType.DAMAGED,
@@ -275,7 +275,7 @@ def end_incomplete(journal: RunRecorder, left_out: Sequence[SkippedEntries], *, 
         kinds = bool(unreadable), bool(unstored)
         why = UNREAD_OR_UNSTORED_WORDS if unmade or all(kinds) else UNSTORED_WORDS if unstored else UNREAD_WORDS
         paths = sorted(name.decode("utf-8", "surrogateescape") for name in told)
-        history.problems.open(
+        journal.verdicts.problems.open(
             job.name, job.target.name, ProblemType.LEFT_OUT, point, why=why, paths=paths, count=len(paths) + more,
             now=since,
         )  # fmt: skip

@@ -8,8 +8,7 @@ import of modules that act on its result; while the survey waits for its program
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -69,7 +68,7 @@ def run_job(
             if job.target.disk:
                 _call_hooks("disk-arrived", journal)
             _call_hooks("before", journal)
-            with _watched(journal):
+            with _timed(journal):
                 report = _attempts_and_after(journal, tools.writer(inherit), allowed)
     except ENDS_A_RUN as error:
         report = _ended_by(error, journal)
@@ -119,21 +118,14 @@ def _require_locks(journal: RunRecorder) -> None:
             pass
 
 
-@contextmanager
-def _watched(journal: RunRecorder) -> Iterator[None]:
-    """Watch a disk during a copy: end the run when it is unplugged, and warn when the copy is too slow."""
-    place = journal.job.target
-    if not place.device:  # as in most jobs
-        yield
-        return
-    from orchestrator.runner.disk.removal_watch import watch_removal
+def _timed(journal: RunRecorder) -> AbstractContextManager[None]:
+    """Return the context of a copy, which warns when it is too slow for its disk's visit."""
+    within = journal.job.target.within
+    if not within:  # as in most jobs
+        return nullcontext()
     from orchestrator.runner.disk.slow_fill import warn_when_slow
 
-    with (
-        watch_removal(place, journal.tools.stop),
-        warn_when_slow(journal, place.within) if place.within else nullcontext(),
-    ):
-        yield
+    return warn_when_slow(journal, within)
 
 
 def _call_hooks(event: str, journal: RunRecorder, report: RunReport | None = None) -> None:

@@ -17,6 +17,7 @@ from orchestrator.domain.errors import (
     OutsideError,
     PartlyRefused,
     PermissionDenied,
+    Stopped,
     TargetUnable,
 )
 from orchestrator.domain.events import RunMessage, RunStarted, RunWaits, StepStarted
@@ -34,6 +35,7 @@ from orchestrator.trees.beneath import Folder
 
 if TYPE_CHECKING:
     from orchestrator.domain.events import RunEvent
+    from orchestrator.history.store import History
     from orchestrator.process.background import BackgroundCall
     from orchestrator.verify.manifest import TaggedEntries
 
@@ -195,6 +197,25 @@ class RunRecorder:
         """Show an event to subscribers, once nothing is locked in the history: who prints it may wait."""
         self.tools.history.afterwards(lambda: self.tools.notify(event))
 
+    @property
+    def verdicts(self) -> "History":
+        """The history, to record what is wrong with a copy, or that it is sound.
+
+        Raises: Stopped, where its disk was pulled out: what cannot be read then is not damaged, and was not read.
+        """
+        if (gone := self._pulled_out()) is not None:
+            raise gone
+        return self.tools.history
+
+    def _pulled_out(self) -> Stopped | None:
+        """Return the end of work on a disk that is gone; None: it is here, or the target is no disk."""
+        place = self.job.target
+        if not place.device:
+            return None
+        from orchestrator.runner.disk.removal_watch import is_gone, pulled_out_sentence
+
+        return Stopped(pulled_out_sentence(place)) if is_gone(place) else None
+
     def ended(self, outcome: Outcome, why: str, *, hint: str = "", evidence: Sequence[str] = ()) -> RunReport:
         """Store the report and return it; an attempt still open has succeeded."""
         report = RunReport(
@@ -221,6 +242,7 @@ class RunRecorder:
         """
         if isinstance(error, OSError):
             error = _of_a_file(error)
+        error = self._pulled_out() or error  # an error of the disk may be seen before the watch sees that it is gone
         outcome = outcome_of(error)
         if outcome is Outcome.INTERRUPTED:
             return self.ended(outcome, self.tools.stop.reason or error.why, hint=continues)

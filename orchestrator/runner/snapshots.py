@@ -100,13 +100,13 @@ def note_unpruned(journal: RunRecorder, reader: Reader) -> None:
 
     Why no error: the run's own end is what counts.
     """
-    snapshotter, job, history = journal.tools.snapshotter, journal.job, journal.tools.history
+    snapshotter, job = journal.tools.snapshotter, journal.job
     if snapshotter is None or job.snapshots is None or not job.snapshots.autoprune or journal.tools.engine.stays:
         return
     with contextlib.suppress(OrchestratorError):
         world = snapshotter.survey_snapshots(job, reader)
         if why := snapshotter.unpruned(job, world, reader):
-            history.problems.open(
+            journal.verdicts.problems.open(
                 job.name, job.target.name, ProblemType.UNPRUNED, "", why=why, paths=(), count=0, now=journal.now
             )
 

@@ -253,7 +253,10 @@ class LostPool:
             ended = self.call(*self.command)
             typed = self.type_hints(ended)
             why = str(ended.json.get("why"))
-            if (self.back and "a restore overwrites nothing" in why) or (ended.code == 0 and not typed):
+            if self.back and "a restore overwrites nothing" in why:
+                self.machine.sh("zfs mount -al")  # as after each restart: it was back before the power went
+                return
+            if ended.code == 0 and not typed:
                 return
             tries += (
                 "is going on" not in why

@@ -72,6 +72,17 @@ def test_the_class_of_the_error_decides(
     assert report.evidence[: len(evidence)] == evidence
 
 
+def test_what_fails_on_a_disk_that_was_pulled_out_is_no_failure_and_no_damage(history: History, tmp_path: Path) -> None:
+    """The kernel's error comes before the watch looks again: it blamed the disk, and what could not be read was recorded as damaged."""
+    begun = journal(history, tmp_path)
+    begun.job = replace(begun.job, target=replace(begun.job.target, disk="red", device="no-such-device"))
+    with pytest.raises(Stopped, match="disk red was pulled out"):
+        _ = begun.verdicts
+    error = OutsideError("a disk could not be read", evidence=EVIDENCE, hint="look at the disk's health")
+    report = begun.ended_by(error, continues="again")
+    assert (report.outcome, report.why, report.hint) == (Outcome.INTERRUPTED, "disk red was pulled out", "again")
+
+
 def exported(job: Job, tools: RunContext) -> RunReport:
     return export_sums(job, tools, point=None, to="/nowhere/sums").report
 

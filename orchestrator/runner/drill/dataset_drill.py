@@ -105,9 +105,7 @@ def _judge(evidence: DrillEvidence, drill_plan: DrillPlan, compared: ComparisonR
         evidence.note(reading.findings)
         evidence.differences += tuple(f"to heal {line}" for line in compared.heals)
         if not evidence.drill_request.whole:  # a clone shares the copy's blocks; received data does not
-            journal.tools.history.verified(
-                job.name, job.target.name, point, reading=reading, now=journal.now, scope=PART
-            )
+            journal.verdicts.verified(job.name, job.target.name, point, reading=reading, now=journal.now, scope=PART)
         hint = (
             f"`poolferry verify {job.name} --content` reads all of it; `zpool status -v` after `zpool scrub` names what is "
             "damaged; how to repair it is shown below"

@@ -80,7 +80,7 @@ def compare_copy(
             before = missing_parts(memory, job.target.name, comparison.point)
             note_missing_parts(journal, comparison.point, comparison.lacking, before)
         if not (comparison.lacking and told.sound):
-            tools.history.verified(
+            journal.verdicts.verified(
                 job.name, job.target.name, comparison.point, reading=told, now=journal.now, scope=scope
             )
     compared = replace(compared, source=compared.source if content else None)

@@ -310,7 +310,7 @@ def _whole(point: RestorePoint, began: _PartialRead, findings: tuple[Finding, ..
         findings=findings,
     )  # fmt: skip
     job = journal.job
-    journal.tools.history.verified(job.name, job.target.name, point.name, reading=reading, now=journal.now, scope=WHOLE)
+    journal.verdicts.verified(job.name, job.target.name, point.name, reading=reading, now=journal.now, scope=WHOLE)
 
 
 # -- datasets
@@ -357,7 +357,7 @@ def _note_whole(journal: RunRecorder, writer: Writer, read: Sequence[ReadItem], 
     reading = VerificationResult(
         entries=len(read), files_read=0, bytes_read=tally.read, took_s=0.0, counts=(), findings=()
     )
-    tools.history.verified(job.name, job.target.name, newest.name, reading=reading, now=since, scope=WHOLE)
+    journal.verdicts.verified(job.name, job.target.name, newest.name, reading=reading, now=since, scope=WHOLE)
     tools.history.place_read(job.name, job.target.name, began=since, counted=False)
 
 

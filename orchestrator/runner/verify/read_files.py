@@ -482,7 +482,7 @@ def _note_verdict(
 ) -> None:
     """Record the verdict in history; note damaged files beside every point that shares them, against new links."""
     job, tools = journal.job, journal.tools
-    tools.history.verified(job.name, job.target.name, point.name, reading=reading, now=journal.now, scope=scope)
+    journal.verdicts.verified(job.name, job.target.name, point.name, reading=reading, now=journal.now, scope=scope)
     damaged = sorted(found.path for found in reading.findings if found.verdict in DAMAGE)
     if (not damaged and not point.damaged) or (scope == PART and point.damaged):
         return  # a complete reading has noted more

@@ -188,3 +188,32 @@ def test_what_a_run_leaves_on_the_host(house: House, sshd: Sshd) -> None:
     assert house.call("restore", "run", "photos", "--to", str(back)).code == 0
     assert facts(back) == facts(house.source)
     assert house.run().outcome == "nothing-to-do"
+
+
+@pytest.mark.parametrize("way", [push, pull])
+def test_a_first_copy_of_small_files_alone_looks_for_no_remainders(house: House, sshd: Sshd, way: Way) -> None:
+    """A cut leaves little of such a file; of a larger one, and in each later copy, a remainder is gone on with."""
+
+    def keeps_remainders() -> bool:
+        told = house.call("plan", "photos")
+        assert told.code == 0, told
+        assert "rsync --archive" in str(told.value)
+        return "--partial-dir" in str(told.value)
+
+    house.write("small", bytes(65_535))
+    way(house, sshd)
+    assert not keeps_remainders()
+    house.write("large", bytes(65_536))
+    assert keeps_remainders()
+    os.unlink(house.source / "large")
+    cut = house.target / ".poolferry/work"
+    house.target.mkdir(mode=0o700, exist_ok=True)
+    cut.parent.mkdir(mode=0o700)
+    cut.mkdir(mode=0o700)
+    assert keeps_remainders()
+    shutil.rmtree(cut)
+    assert not keeps_remainders()
+    first = house.run()
+    assert (first.code, first.outcome) == (0, "done"), first
+    house.write("small", "changed")
+    assert keeps_remainders()

@@ -25,6 +25,7 @@ RESTORE_MARKER = ".poolferry-restoring.json"
 LARGE_FILE = Bytes(16 << 20)  # from here on a file is worth a comparison of its blocks, where it can be a clone
 RESERVED = (PARTIAL, RESTORE_MARKER)  # never in a copy, at any path and of any type
 WORTH_A_REMAINDER = 1 << 20  # bytes; within one machine a smaller file is soon copied anew
+WORTH_A_REMAINDER_THERE = 1 << 16  # the same over a network, of which the slowest takes so much in some seconds
 MOST_ALTERED = 50_000  # files with other metadata that are named; a later run mends what is beyond them
 MOST_DIFFERING = 100_000  # paths; with more of them a copy gains little by links made before
 MOST_NAMED = 1_000_000  # the same, for a gate, which links nothing by rsync
@@ -216,7 +217,7 @@ class RsyncSurvey:
     ] = ()  # names of files that are linked to no point, as one has used up the names that its file can have
     # Of a first copy: no entry of the source has access lists or attributes; what its review knows them by. None: some have, or may have.
     bare: tuple[bytes, ...] | None = None
-    # Of a first copy within this machine: each file is so small that to copy it anew after a cut is no loss.
+    # Of a first copy: each file is so small that to copy it anew after a cut is no loss.
     small: bool = False
     # Of a first copy within this machine: so many programs write its small files before it; of several copies each one.
     ahead: int = 0

@@ -15,7 +15,7 @@ from orchestrator.engines.contract.engine import BareScan, ListedEntry, RunReque
 from orchestrator.engines.rsync import script_commands
 from orchestrator.engines.rsync.hole_limit import LONGEST_PATH, SMALLEST_HOLE, has_hole
 from orchestrator.engines.rsync.large_files import MOST_LARGE
-from orchestrator.engines.rsync.model import LARGE_FILE, RESERVED
+from orchestrator.engines.rsync.model import LARGE_FILE, RESERVED, WORTH_A_REMAINDER, WORTH_A_REMAINDER_THERE
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import Reader
@@ -32,15 +32,15 @@ Fields = tuple[bytes, bytes, bytes, bytes, bytes, bytes]
 Listed = tuple["TreeSplitter", bool, tuple[bytes, ...]]
 
 
-class BareListing:
-    """A listing of the source with the look whether any entry has access lists or attributes, in a thread. Use it in a `with`.
+class EarlyListing:
+    """A listing of the source, in a thread; with a `scan`, that looks whether any entry has access lists or attributes. Use it in a `with`.
 
-    Why a thread: its current folder may then be another one than the program's. Left before its end, it is ended. Nothing is looked at
+    Why a thread: the scan's current folder may then be another one than the program's. Left before its end, it is ended. Nothing is looked at
     before a program has listed some of it: a program that waits for a dead disk can be ended, a look of our own cannot.
     """
 
-    def __init__(self, job: Job, reader: Reader, scan: BareScan) -> None:
-        self.batch, self._scan, self._path = scan.batch, scan, job.source.path
+    def __init__(self, job: Job, reader: Reader, scan: BareScan | None) -> None:
+        self._scan, self._path = scan, job.source.path
         self._known: bool | None = None
         executor, self._stop = reader.beside()
         executor.meanwhile(lambda: None)  # what the caller does meanwhile begins with a program that it waits for
@@ -58,27 +58,34 @@ class BareListing:
         self._call.__exit__()
 
     def _listed(self, job: Job, executor: Reader) -> Listed:
+        if self._scan is None:
+            return survey_tree(job, executor)
         with self._scan:
             return survey_tree(job, executor, self)
+
+    @property
+    def batch(self) -> int:
+        """Return how many entries are looked at together."""
+        return self._scan.batch if self._scan else 0
 
     def take(self, entries: list[ListedEntry]) -> None:
         """Look at the next entries of the listing, where each change has a time of change of its own."""
         if self._known is None:
-            self._known = _tells_changes(self._path)
-        if self._known:
+            self._known = self._scan is not None and _tells_changes(self._path)
+        if self._known and self._scan is not None:
             self._scan.take(entries)
 
     @property
     def digests(self) -> tuple[bytes, ...] | None:
-        """Return what the scan found; None: some entry has attributes, or may get some without a time of change."""
-        return self._scan.digests if self._known else None
+        """Return what the scan found; None: there is none, or some entry has attributes, or may get some without a time of change."""
+        return self._scan.digests if self._scan and self._known else None
 
     def result(self) -> Listed:
         """Return the listing. Raises: OrchestratorError where the source cannot be listed."""
         return self._call.result()
 
 
-def begin_bare_listing(job: Job, request: RunRequest, reader: Reader) -> BareListing | None:
+def begin_bare_listing(job: Job, request: RunRequest, reader: Reader) -> EarlyListing | None:
     """Begin the listing of what may be a first copy, which can do without rsync's look for attributes if no entry has any.
 
     None where it could not. Only within one machine; what changes later the review or the next run finds.
@@ -90,7 +97,7 @@ def begin_bare_listing(job: Job, request: RunRequest, reader: Reader) -> BareLis
         return None
     from orchestrator.engines.rsync.next_look import kernel_time, oldest_young
 
-    return BareListing(job, reader, request.bare(job.source.path, oldest_young(kernel_time())))
+    return EarlyListing(job, reader, request.bare(job.source.path, oldest_young(kernel_time())))
 
 
 def _tells_changes(path: str) -> bool:
@@ -102,16 +109,28 @@ def _tells_changes(path: str) -> bool:
         return False
 
 
-def begin_early_listing(job: Job, request: RunRequest, reader: Reader, until: ExitStack) -> BareListing | None:
-    """Begin it before the target is looked at, where this job has made no copy yet; it ends with `until`, needed or not."""
+def begin_early_listing(job: Job, request: RunRequest, reader: Reader, until: ExitStack) -> EarlyListing | None:
+    """Begin it before the target is looked at, where this job has made no copy yet; it ends with `until`, needed or not.
+
+    Of a source here whose copies go to a host, too: it is listed while that is reached.
+    """
     if USED in request.remembered or request.refused or options_of(job).hides:
         return None
     begun = begin_bare_listing(job, request, reader)
+    if begun is None and not request.again and job.source.host is None and job.target.location.host is not None:
+        begun = EarlyListing(job, reader, None)
     return until.enter_context(begun) if begun else None
 
 
+def all_are_small(job: Job, listed: "TreeSplitter", *, early: EarlyListing | None) -> bool:
+    """Return whether a first copy needs no remainders of half-copied files: each file is soon copied anew. `early`: the listing that told it."""
+    far = job.source.host or job.target.location.host
+    worth = WORTH_A_REMAINDER_THERE if far else WORTH_A_REMAINDER
+    return bool(far or early) and listed.largest < worth and job.pipe.rate_limit is None
+
+
 def survey_tree(
-    job: Job, reader: Reader, scan: BareListing | None = None, *, left_out: frozenset[bytes] = frozenset()
+    job: Job, reader: Reader, scan: EarlyListing | None = None, *, left_out: frozenset[bytes] = frozenset()
 ) -> "tuple[TreeSplitter, bool, tuple[bytes, ...]]":
     """Return a summary of the source's listing, which is read as a stream.
 
@@ -168,7 +187,7 @@ def _fields(record: bytes) -> Fields:
     return path.removeprefix(script_commands.BELOW_ROOT), kind, size, links, inode, blocks
 
 
-def _scanned(records: Iterable[bytes], scan: BareListing) -> Iterator[tuple[bytes, Fields]]:
+def _scanned(records: Iterable[bytes], scan: EarlyListing) -> Iterator[tuple[bytes, Fields]]:
     """Yield records as a review lists them, with the blocks behind, and their fields, once the scan has looked at their entries."""
     for batch in _batches(records, scan.batch):
         entries, fields = [], []

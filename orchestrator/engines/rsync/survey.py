@@ -44,7 +44,6 @@ from orchestrator.engines.rsync.model import (
     OURS,
     PARTIAL,
     WORK,
-    WORTH_A_REMAINDER,
     DifferingPaths,
     Look,
     PartialFile,
@@ -57,7 +56,8 @@ from orchestrator.engines.rsync.model import (
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.overlap import find_overlap
 from orchestrator.engines.rsync.source_summary import (
-    BareListing,
+    EarlyListing,
+    all_are_small,
     begin_bare_listing,
     begin_early_listing,
     first_copy,
@@ -158,7 +158,7 @@ def _with_ahead(job: Job, seen: RsyncSurvey, run: Callable[[Command], bytes]) ->
     return count_programs(job, seen, run)
 
 
-def _of_a_first_copy(early: BareListing | None, target: TargetSurvey) -> BareListing | None:
+def _of_a_first_copy(early: EarlyListing | None, target: TargetSurvey) -> EarlyListing | None:
     """Return the listing that has begun; None, once it has ended, where the job's history is younger than its copies."""
     if early is not None and (target.points or target.work):
         early.end()
@@ -199,23 +199,23 @@ def _limited(job: Job, seen: RsyncSurvey, large: LargeFiles | None, reader: Read
 
 
 def _with_listing(
-    job: Job, seen: RsyncSurvey, request: RunRequest, reader: Reader, early: BareListing | None
+    job: Job, seen: RsyncSurvey, request: RunRequest, reader: Reader, early: EarlyListing | None
 ) -> RsyncSurvey:
     """Return the survey with what a listing of the source says. `early`: one of a first copy that has begun already."""
     from orchestrator.engines.rsync.side_by_side import choose_side_by_side
 
     first = seen.changes is None and not seen.points and not seen.target.work
     with ExitStack() as end:
-        bare = early or (begin_bare_listing(job, request, reader) if first else None)
-        listed, holes, reserved = end.enter_context(bare).result() if bare else survey_tree(job, reader)
+        begun = early or (begin_bare_listing(job, request, reader) if first else None)
+        listed, holes, reserved = end.enter_context(begun).result() if begun else survey_tree(job, reader)
     seen = replace(
         seen,
         changes=seen.changes or first_copy(listed),
         holes=holes,
         reserved=reserved or seen.reserved,
-        bare=bare.digests if bare else None,
+        bare=begun.digests if begun else None,
         large=tuple(listed.large) if first else (),
-        small=bool(bare) and listed.largest < WORTH_A_REMAINDER and job.pipe.rate_limit is None,
+        small=first and all_are_small(job, listed, early=begun),
     )
     return _split(job, seen, listed, choose_side_by_side(job, listed.totals()[0]))
 

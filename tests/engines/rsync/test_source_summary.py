@@ -12,10 +12,11 @@ import pytest
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import USED
+from orchestrator.domain.units import Bytes
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import next_look
 from orchestrator.engines.rsync.model import WORK, RsyncSurvey
-from orchestrator.engines.rsync.source_summary import BareListing, begin_early_listing
+from orchestrator.engines.rsync.source_summary import EarlyListing, all_are_small, begin_early_listing, survey_tree
 from orchestrator.engines.rsync.survey import survey
 from orchestrator.process.executor import Reader
 from orchestrator.runner.context import begin_bare_look
@@ -111,14 +112,52 @@ def test_what_rsync_has_to_look_at_is_not_listed_early(trees: Trees) -> None:
         {"bare": None},
     ):
         assert not begun(ours, request(trees, **known)), known
-    far = replace(ours, target=replace(ours.target, location=THERE))
-    for other in (far, trees.job(excludes=("*.tmp",)), trees.job(xattrs=False)):
+    for other in (trees.job(excludes=("*.tmp",)), trees.job(xattrs=False)):
         assert not begun(other, request(trees)), other
+    far = replace(ours, target=replace(ours.target, location=THERE))
+    pulled = replace(ours, source=THERE)
+    for known in ({"remembered": {USED: "/target"}}, {"refused": {b"name": "too long"}}, {"again": True}):
+        assert not begun(far, request(trees, **known)), known
+    assert not begun(pulled, request(trees))
 
 
-@pytest.mark.parametrize("leave", [BareListing.end, lambda listing: listing.__exit__(None, None, None)])
+def test_a_source_whose_copies_go_to_a_host_is_listed_while_that_is_reached(trees: Trees) -> None:
+    """Without the look for attributes, as nothing tells of those that a folder there hands on."""
+    ours = trees.job()
+    far = replace(ours, target=replace(ours.target, location=THERE))
+    for asked in (request(trees), request(trees, bare=None)):
+        with ExitStack() as until:
+            listing = begin_early_listing(far, asked, Reader(), until)
+            assert listing is not None
+            found, holes, reserved = listing.result()
+            expected = survey_tree(far, Reader())
+            assert (found.totals(), holes, reserved) == (expected[0].totals(), *expected[1:])
+            assert listing.digests is None
+
+
+@pytest.mark.parametrize(
+    ("far", "largest", "rate", "small"),
+    [
+        (True, 65_535, None, True), (True, 65_536, None, False), (True, 1, Bytes(1000), False),
+        (False, 65_536, None, True), (False, 1 << 20, None, False),
+    ],
+)  # fmt: skip
+def test_only_small_files_go_without_remainders(
+    trees: Trees, far: bool, largest: int, rate: Bytes | None, small: bool
+) -> None:
+    ours = trees.job()
+    ours = replace(ours, pipe=replace(ours.pipe, rate_limit=rate))
+    ours = replace(ours, target=replace(ours.target, location=THERE)) if far else ours
+    listed, _, _ = survey_tree(trees.job(), Reader())
+    listed.largest = largest
+    with ExitStack() as until:
+        early = begin_early_listing(ours, request(trees), Reader(), until)
+        assert all_are_small(ours, listed, early=early) is small
+
+
+@pytest.mark.parametrize("leave", [EarlyListing.end, lambda listing: listing.__exit__(None, None, None)])
 def test_one_that_is_not_needed_is_ended(
-    trees: Trees, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leave: Callable[[BareListing], None]
+    trees: Trees, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leave: Callable[[EarlyListing], None]
 ) -> None:
     """A source whose listing takes hours: the run, or its error, does not wait for that."""
     programs, told = tmp_path / "programs", tmp_path / "told"

@@ -160,6 +160,23 @@ def test_a_name_without_quotes_is_seen(code: str) -> None:
     assert unquoted(text)
 
 
+# A command with a name and options, and then a word that is none of them: `poolferry run photos copies damaged files again`.
+_GOES_ON = re.compile(
+    r"(?<![`/])\bpoolferry (?:run|verify|plan|status|check|drill|points|restore run)(?: (?:\{\}|JOB|--[a-z-]+))+ (?!and |or |then )[a-z]+s\b"
+)
+
+
+def test_where_a_sentence_goes_on_after_a_command_it_stands_in_quotes() -> None:
+    """Else nobody knows where it ends, and who types all of it is told of two jobs."""
+    found = [
+        (f"{text.file}:{text.line}", at[0])
+        for text in texts()
+        if text.file not in SHOWN_ALONE
+        for at in _GOES_ON.finditer(text.text)
+    ]
+    assert found == []
+
+
 def test_our_own_commands_and_their_options_are_there() -> None:
     """Each `poolferry ...` of a message is a command of the program, with the options that it has."""
     commands = [(command, f"{text.file}:{text.line}") for text in texts() for command, _ in text.commands(ANY)]

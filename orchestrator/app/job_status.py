@@ -17,12 +17,13 @@ from orchestrator.domain.problem import (
     Problem,
     ProblemType,
     UnseenCopies,
+    find_half_written,
     parse_unseen,
     problem_hint,
     problem_sentence,
 )
 from orchestrator.domain.rotation import DiskState
-from orchestrator.domain.run import Outcome, RunType
+from orchestrator.domain.run import PROCESS_GONE, Outcome, RunType
 from orchestrator.domain.source_identity import SOURCE_STATE
 from orchestrator.domain.source_state import parse_source_state
 from orchestrator.domain.units import show_duration
@@ -183,8 +184,20 @@ def judge_job(
     unseen = parse_unseen(memory.get(UNSEEN + facts.copies[0].place, "")) if facts.copies else None
     goes = facts.going_on
     running = goes if goes and alive(goes.pid, goes.process_started, goes.boot) else None
+    if (
+        goes and not running and goes.kind in (RunType.RUN, RunType.VERIFY)
+    ):  # it is recorded by the next command that writes
+        last = replace(goes, outcome=Outcome.INTERRUPTED, why=PROCESS_GONE)
+    half = () if moved or running else find_half_written(job.name, memory)
+    if half:
+        begun = facts.first_begun or half[0].since
+        facts = replace(
+            facts,
+            first_begun=begun,
+            copies=tuple(each for each in facts.copies if each.place not in {one.place for one in half}),
+        )
     blamed = facts.last_failed or _failed_drill(drills, views, at) or last
-    problems = () if moved else tuple(each for each in found.problems if at is None or each.place == at[0])
+    problems = () if moved else tuple(each for each in (*found.problems, *half) if at is None or each.place == at[0])
     gravest = next((each for each in problems if each.kind is not ProblemType.LEFT_OUT), None)
     left_out = next((each for each in reversed(problems) if each.kind is ProblemType.LEFT_OUT), None)
     unread, unread_hint = ("", "") if moved else _unread(job, found.read, now)

@@ -1,7 +1,7 @@
 """The past from history: runs, one run, restore points, recovery kits; and the points that the targets hold now."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
@@ -9,7 +9,7 @@ from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.place import USED
-from orchestrator.domain.problem import UNSEEN, parse_unseen
+from orchestrator.domain.problem import UNSEEN, find_half_written, parse_unseen
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from orchestrator.domain.kit import KitContents
     from orchestrator.domain.run_progress import RunProgress
     from orchestrator.history.store import History
-    from orchestrator.history.values import EventRecord, RunDetails, RunRecord, StepRecord
+    from orchestrator.history.values import EventRecord, PointRecord, RunDetails, RunRecord, StepRecord
     from orchestrator.views.run_history import PointTable
 
 
@@ -69,12 +69,11 @@ def page_runs(settings: Settings, job: str | None, before: int | None, size: int
 
 def _as_it_ended(run: "RunRecord") -> "RunRecord":
     """Return a run whose process is gone as one that was interrupted, though no later run has recorded that yet."""
-    from orchestrator.domain.run import Outcome
+    from orchestrator.domain.run import PROCESS_GONE, Outcome
 
     if run.outcome is not None or compose.is_process_alive(run.pid, run.process_started, run.boot):
         return run
-    why = "its process is gone: killed, or the machine lost its power; the next run of the job continues"
-    return replace(run, outcome=Outcome.INTERRUPTED, why=why)
+    return replace(run, outcome=Outcome.INTERRUPTED, why=PROCESS_GONE)
 
 
 def show_run(settings: Settings, run: str) -> Story:
@@ -153,12 +152,18 @@ def list_points(settings: Settings, names: Sequence[str], *, look: bool) -> "Poi
     with settings.views() as views:
         return PointTable(
             jobs=jobs,
-            known={one.name: views.points(one.name) for one in jobs},
+            known={one.name: _without_half_written(views.points(one.name), views.memory(one.name)) for one in jobs},
             used={one.name: views.memory(one.name).get(USED, str(one.target.location)) for one in jobs},
             problems={one.name: views.problems.of(one.name) for one in jobs},
             unseen={one.name: views.facts_below(one.name, UNSEEN, parse_unseen) for one in jobs},
             earlier=earlier,
         )
+
+
+def _without_half_written(points: "Sequence[PointRecord]", memory: Mapping[str, str]) -> "tuple[PointRecord, ...]":
+    """Return the points, a mirror that a run began to change as one that is not verified."""
+    half = {(each.place, each.point) for each in find_half_written("", memory)}
+    return tuple(replace(each, verified_at=None) if (each.place, each.name) in half else each for each in points)
 
 
 def _look(settings: Settings, jobs: "Sequence[Job]") -> dict[str, list[str]]:

@@ -9,6 +9,13 @@ FROM_SCRATCH = "start that copy from scratch beside the old one: poolferry run J
 WITHOUT_RECORDS = "to copy it all the same, without a bookmark: poolferry run JOB --allow no-bookmarks"
 GOES_ON = "what arrived is kept, and the next attempt continues from it"
 LOOKS_AGAIN = "the next attempt looks again"
+EARLIER_WHOLE = "every earlier point is whole"
+KEEP_FEWER = "or let [keep] keep fewer points: the next run removes those first, and continues from what is there"
+# Of a mirror, which has no points: it is the only copy at its place, and is changed itself.
+PHRASES_OF_MIRROR = {
+    EARLIER_WHOLE: "the mirror is half written until a run ends well",
+    KEEP_FEWER: "or leave out more of the source (excludes in [rsync]): the next run continues from what is there",
+}
 
 
 def phrases_of_restore(typed: str, rename: str) -> Mapping[str, str]:

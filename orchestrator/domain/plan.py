@@ -405,6 +405,7 @@ class Plan:
     anew: bool = False  # nothing of an earlier run is used, so its notes are void
     warnings: tuple[str, ...] = ()
     again: bool = False  # the next steps depend on the result: the same run surveys again
+    rewrites: bool = False  # it changes the only copy that there is at the place, which is none until all is done
     parallel: int | None = None  # workers in parallel at most; None: all of a stage
     current: str | None = (
         None  # of a copy of many parts: the point that is whole, and as new as the source, once all is done

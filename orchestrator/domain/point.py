@@ -10,6 +10,7 @@ from orchestrator.domain.run import RunReport
 
 MIRROR = "mirror"  # the name by which a tree without points is known where points are named
 MIRROR_FILE_TIME = "mirror's file of "  # before a place's name, the same: the file's own time, in whole seconds since 1970, as its filesystem has it
+MIRROR_WRITES = "mirror half written on "  # before a place's name, the same: which run began to change it, and when; empty: it is whole
 MIRROR_MADE = "mirror made at "  # before a place's name, a small fact of a job: when its last manifest was written
 
 
@@ -23,6 +24,9 @@ class RestorePoint:
     manifest: Location | None
     damaged: bool = False  # a reading found damage in it
     apart: tuple[bytes, ...] = ()  # names in the tree's root that are no part of it
+    unfinished: bool = (
+        False  # a mirror that a run began to change, and did not end: it is partly newer than its manifest
+    )
     stored: bool = False  # its tree keeps owners, modes and kinds in attributes, as rsync's --fake-super writes them
 
 

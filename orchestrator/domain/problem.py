@@ -1,6 +1,7 @@
 """Problems of copies: damage, loss and files left out, each a state of its own that ends only when it is over."""
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import assert_never
@@ -9,7 +10,7 @@ from orchestrator.domain.answers import NOT_READ, parse_instant, parse_json
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import show_short_name
-from orchestrator.domain.point import MIRROR
+from orchestrator.domain.point import MIRROR, MIRROR_WRITES
 from orchestrator.domain.units import show_count
 
 _OF_BYTES = (
@@ -35,6 +36,7 @@ class ProblemType(StrEnum):
 
     DAMAGED: a point differs from its manifest. MANIFEST: a point's manifest is missing, unreadable, or not the one that this
     host wrote, so nothing in the point can be verified. POINTS_GONE: points vanished that [keep] did not remove.
+    HALF_WRITTEN: a mirror holds a part of a newer state, as the run that changed it did not end: no copy is whole.
     LEFT_OUT: a point lacks files that could not be read at the source, or has other times or attributes of them than the source.
     KIT: what a recovery needs beside copies of files is damaged. UNPRUNED: snapshots of the source that no rule keeps stay, as no
     run copied all of it: its pool fills.
@@ -43,6 +45,7 @@ class ProblemType(StrEnum):
     DAMAGED = "damaged"
     MANIFEST = "manifest"
     POINTS_GONE = "points-gone"
+    HALF_WRITTEN = "half-written"
     KIT = "kit"
     LEFT_OUT = "left-out"
     UNPRUNED = "unpruned"
@@ -97,6 +100,32 @@ def parse_unseen(text: str) -> UnseenCopies | None:
         return None
 
 
+def find_half_written(job: str, memory: Mapping[str, str]) -> tuple[Problem, ...]:
+    """Return a problem for each mirror of a job that a run began to change, and did not end. `memory`: the job's small facts."""
+    found = []
+    for key, text in memory.items():
+        if key.startswith(MIRROR_WRITES) and text:
+            try:
+                run, since = parse_json(text)
+                why, when = f"run {int(run)}, which changed it, did not end", parse_instant(since)
+            except NOT_READ:
+                continue
+            place = key.removeprefix(MIRROR_WRITES)
+            found.append(
+                Problem(
+                    job=job,
+                    place=place,
+                    kind=ProblemType.HALF_WRITTEN,
+                    point=MIRROR,
+                    why=why,
+                    paths=(),
+                    count=0,
+                    since=when,
+                )
+            )
+    return tuple(found)
+
+
 def problem_sentence(problem: Problem) -> str:
     """Return what is wrong, as one sentence for status, notices and reports."""
     shown = ", ".join(show_short_name(path) or "." for path in problem.paths[:_NAMED])
@@ -111,6 +140,8 @@ def problem_sentence(problem: Problem) -> str:
         case ProblemType.POINTS_GONE:
             gone = show_count(problem.count, "point")
             return f"{gone} vanished from {problem.place} that [keep] did not remove: {shown}{more}"
+        case ProblemType.HALF_WRITTEN:
+            return f"the mirror is half written: {problem.why}"
         case ProblemType.KIT:
             return problem.why
         case ProblemType.UNPRUNED:
@@ -135,7 +166,7 @@ def problem_hint(problem: Problem, *, newest: str | None) -> str:
     accept = f"poolferry points accept {job}" + (f" --point {quoted(point)}" if point else "")
     match problem.kind:
         case ProblemType.DAMAGED if not problem.count:
-            return f"poolferry verify {job} --point {quoted(point)} reads it again, and says which files are damaged"
+            return f"`poolferry verify {job} --point {quoted(point)}` reads it again, and says which files are damaged"
         case ProblemType.DAMAGED if problem.tried and not any(word in problem.why for word in _OF_BYTES):
             return (
                 f"its bytes are sound, and no run mends folders or removes what was added: change that back by hand, then poolferry "
@@ -147,9 +178,9 @@ def problem_hint(problem: Problem, *, newest: str | None) -> str:
                 f"{quoted(point)}` names other places that have them; if you can do without them: {accept}"
             )
         case ProblemType.DAMAGED:
-            return f"poolferry run {job} copies damaged files again from the source; look at the disk's health, too (smartctl -a)"
+            return f"`poolferry run {job}` copies damaged files again from the source; look at the disk's health, too (smartctl -a)"
         case ProblemType.MANIFEST if point == newest:
-            return f"poolferry run {job} makes a new point, and links nothing to this one"
+            return f"`poolferry run {job}` makes a new point, and links nothing to this one"
         case ProblemType.MANIFEST:
             return (
                 f"newer points do not depend on it; bring {point}.manifest.gz back if you have a copy of it, then `poolferry verify "
@@ -160,8 +191,10 @@ def problem_hint(problem: Problem, *, newest: str | None) -> str:
                 "find out who removed them, or whether another disk or an older state lies there; if they are where you moved them, move them back; "
                 f"if that was meant: {accept}"
             )
+        case ProblemType.HALF_WRITTEN:
+            return f"`poolferry run {job}` goes on with it"
         case ProblemType.KIT:
-            return f"poolferry run {job} writes it anew; look at the disk's health, too (smartctl -a)"
+            return f"`poolferry run {job}` writes it anew; look at the disk's health, too (smartctl -a)"
         case ProblemType.UNPRUNED:
             return (
                 f"`poolferry plan {job}` says what cannot be copied, and what helps; the run that copies all of it prunes again; if the pool fills "

@@ -18,6 +18,9 @@ class RunType(StrEnum):
     DRILL = "drill"
 
 
+PROCESS_GONE = "its process is gone: killed, or the machine lost its power; the next run of the job continues"
+
+
 class Outcome(StrEnum):
     """Outcome of a run. INCOMPLETE: a copy was made and verified, with files left out or stored otherwise."""
 

@@ -7,7 +7,7 @@ INSERT INTO runs (job, engine, source, target, begun_at, begun_why, kind, pid, p
 VALUES (:job, :engine, :source, :target, :now, :why, :kind, :pid, :process_started, :boot, :host);
 
 -- name: open_runs
-SELECT id, pid, process_started, boot FROM runs WHERE outcome IS NULL ORDER BY id;
+SELECT id, job, pid, process_started, boot FROM runs WHERE outcome IS NULL ORDER BY id;
 
 -- name: processes_of_job
 SELECT pid, process_started, boot FROM runs INDEXED BY runs_open WHERE outcome IS NULL AND job = :job AND kind = 'run' ORDER BY id;

@@ -16,7 +16,7 @@ from orchestrator.domain.answers import parse_instant
 from orchestrator.domain.errors import Evidence
 from orchestrator.domain.names import POINT_NAME, parse_point_name
 from orchestrator.domain.point import Verdict, VerificationResult
-from orchestrator.domain.problem import REMOVING, ProblemType
+from orchestrator.domain.problem import REMOVING, ProblemType, find_half_written
 from orchestrator.domain.run import RunReport, RunType
 from orchestrator.history.database import (
     Database,
@@ -188,15 +188,18 @@ class History:
 
         `alive` receives the pid, the process's start time and the boot in which it ran.
         """
-        gone = [
-            row["id"]
+        gone = {
+            row["id"]: row["job"]
             for row in self._database.rows("open_runs")
             if not alive(row["pid"], row["process_started"], row["boot"])
-        ]
+        }
         if not gone:
             return ()
         self._database.check(whole=False)  # the last end was not clean
         with self.together():  # another process may heal at the same time
+            for job in set(gone.values()):
+                for half in find_half_written(job, self.memory(job)):
+                    self.point_incomplete(job, half.place, half.point)
             return tuple(run for run in gone if self._database.change("heal_run", run=run, now=now))
 
     def runs_elsewhere(self, job: str, alive: Callable[[int, int, str], bool], *, own: int) -> bool:

@@ -40,7 +40,7 @@ def _of_name(name: str, jobs: Sequence[Job], pool: Location) -> Iterator[str]:
                 words = ("poolferry", "restore", "run", job.name, *point, "--path", (below + file).lstrip("/"))
                 yield f"{name}: job {job.name} has a copy in {other}: {shlex.join((*words, '--to', 'FOLDER'))}"
             else:
-                told = f"poolferry verify {job.name} --content shows how to repair it"
+                told = f"`poolferry verify {job.name} --content` shows how to repair it"
                 yield f"{name}: the {called} of job {job.name} is {other}: {told}"
 
 

@@ -58,11 +58,11 @@ def _mend(
     os.makedirs(folder, exist_ok=True)
     own = _entries(point, damaged | parents, journal, writer, f"{folder}/old")
     good = own if point.name == newest.name else _entries(newest, damaged | parents, journal, writer, f"{folder}/new")
-    same = {path for path, entry in own.items() if path and path in good and _alike(entry, good[path])}
+    same = {path for path, entry in own.items() if path in good and _alike(entry, good[path])}
     left = damaged
     if same & damaged:
-        if point.name != newest.name:
-            _copy(point, newest, sorted(same), journal, writer, folder)
+        if point.name != newest.name and same - {b""}:  # a tree's own folder is not copied into itself
+            _copy(point, newest, sorted(same - {b""}), journal, writer, folder)
         told = [entry for path, entry in own.items() if path in same | parents]
         left = (damaged | (parents & own.keys())) - _sound(point, told, journal, writer, folder)
     _record(problem, point, sorted(left), journal, writer, notes)

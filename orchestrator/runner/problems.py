@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator.domain.answers import parse_instant, parse_json
-from orchestrator.domain.errors import OrchestratorError, VerificationFailed
+from orchestrator.domain.errors import NotNow, OrchestratorError, VerificationFailed
 from orchestrator.domain.names import show_short_name
 from orchestrator.domain.place import USED
-from orchestrator.domain.point import MIRROR, MIRROR_FILE_TIME, MIRROR_MADE, RestorePoint
+from orchestrator.domain.point import MIRROR, MIRROR_FILE_TIME, MIRROR_MADE, MIRROR_WRITES, RestorePoint
 from orchestrator.domain.problem import (
     UNREAD_OR_UNSTORED_WORDS,
     UNREAD_WORDS,
@@ -94,6 +94,28 @@ def _other_state(journal: RunRecorder, known: Collection[str], gone: Collection[
             "state, or another copy of it lies there, such as a clone of its disk"
         )
     return ""
+
+
+def note_mirror_begun(journal: RunRecorder) -> str:
+    """Record that the run begins to change a mirror: should it not end, there is no whole copy at the place. Return what was recorded before."""
+    job, history = journal.job, journal.tools.history
+    before = history.recall(job.name, MIRROR_WRITES + job.target.name) or ""
+    history.remember(job.name, MIRROR_WRITES + job.target.name, json.dumps([journal.run, journal.now.isoformat()]))
+    return before
+
+
+def note_mirror_cut(journal: RunRecorder, error: OrchestratorError, before: str) -> None:
+    """Record that a run that changed a mirror failed, so it is no verified copy. `before`: what counts if another run held it."""
+    job, history = journal.job, journal.tools.history
+    if isinstance(error, NotNow):
+        history.remember(job.name, MIRROR_WRITES + job.target.name, before)
+    else:
+        history.point_incomplete(job.name, job.target.name, MIRROR)
+
+
+def end_mirror_begun(journal: RunRecorder) -> None:
+    """Record that a mirror is whole."""
+    journal.tools.history.remember(journal.job.name, MIRROR_WRITES + journal.job.target.name, "")
 
 
 def note_mirror(journal: RunRecorder, made: datetime, there: int | None) -> None:

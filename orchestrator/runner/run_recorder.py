@@ -22,7 +22,7 @@ from orchestrator.domain.errors import (
 )
 from orchestrator.domain.events import RunMessage, RunStarted, RunWaits, StepStarted
 from orchestrator.domain.fast_dataclass import replace
-from orchestrator.domain.hint_phrases import phrases_of_reader, say_hint
+from orchestrator.domain.hint_phrases import PHRASES_OF_MIRROR, phrases_of_reader, say_hint
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal, Step
@@ -228,6 +228,10 @@ class RunRecorder:
                 self.attempt_ended(None)
             self.tools.history.ended(self.run, report, self.now)
         return report
+
+    def speak_of_mirror(self) -> None:
+        """Let hints say of a mirror what they would say of points."""
+        self._phrases = PHRASES_OF_MIRROR
 
     def said_hint(self, hint: str) -> str:
         """Return a hint of this job, in the words of its command; tables of what programs say know neither, and write JOB in its place."""

@@ -470,7 +470,7 @@ class StepExecutor:
             where = "here" if side is Side.HERE else f"at {far}"
             self.journal.say(
                 f"rsync ran {where} without the wall against links, so an owner of a folder in the tree could have led it elsewhere: "
-                "poolferry check --system says what closes that"
+                "`poolferry check --system` says what closes that"
             )
         self._open_sides |= result.links_lead
 

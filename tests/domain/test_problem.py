@@ -12,6 +12,7 @@ from orchestrator.domain.problem import (
     Problem,
     ProblemType,
     UnseenCopies,
+    find_half_written,
     parse_unseen,
     problem_hint,
     problem_sentence,
@@ -36,6 +37,7 @@ def problem(
         (problem(ProblemType.DAMAGED, "", count=1), "point p1 is damaged (rot)"),
         (problem(ProblemType.MANIFEST), "point p1 cannot be verified: rot"),
         (problem(ProblemType.KIT, point=""), "rot"),
+        (problem(ProblemType.HALF_WRITTEN, point=MIRROR), "the mirror is half written: rot"),
         (problem(ProblemType.POINTS_GONE, "p1", "p2", point=""), "2 points vanished from /backup/photos that [keep] did not remove: p1, p2"),
         (
             problem(ProblemType.UNPRUNED, point="", why="hourly ones would go"),
@@ -63,14 +65,15 @@ def test_a_problem_is_one_sentence(found: Problem, says: str) -> None:
 @pytest.mark.parametrize(
     ("found", "says"),
     [
-        (problem(ProblemType.DAMAGED, count=0), "poolferry verify photos --point p1 reads it again"),
-        (problem(ProblemType.DAMAGED, "a"), "poolferry run photos copies damaged files again from the source"),
+        (problem(ProblemType.DAMAGED, count=0), "`poolferry verify photos --point p1` reads it again"),
+        (problem(ProblemType.DAMAGED, "a"), "`poolferry run photos` copies damaged files again from the source"),
         (problem(ProblemType.DAMAGED, "a", tried=True), "poolferry points accept photos --point p1"),
-        (problem(ProblemType.MANIFEST, point="p2"), "poolferry run photos makes a new point, and links nothing to this one"),
+        (problem(ProblemType.MANIFEST, point="p2"), "`poolferry run photos` makes a new point, and links nothing to this one"),
         (problem(ProblemType.MANIFEST), "bring p1.manifest.gz back"),
         (problem(ProblemType.POINTS_GONE, point=""), "if that was meant: poolferry points accept photos"),
         (problem(ProblemType.LEFT_OUT, "x"), "then poolferry run photos"),
-        (problem(ProblemType.KIT, point=""), "poolferry run photos writes it anew"),
+        (problem(ProblemType.HALF_WRITTEN, point=MIRROR), "`poolferry run photos` goes on with it"),
+        (problem(ProblemType.KIT, point=""), "`poolferry run photos` writes it anew"),
         (problem(ProblemType.UNPRUNED, point=""), "`poolferry plan photos` says what cannot be copied"),
     ],
 )  # fmt: skip
@@ -93,3 +96,14 @@ def test_what_an_earlier_version_wrote_of_unseen_copies_is_read() -> None:
     off = UnseenCopies(since=at, why="no answer", looked=False)
     assert parse_unseen(str(off)) == off
     assert parse_unseen("no fact") is None
+
+
+def test_a_mirror_that_a_run_did_not_end_is_a_problem_until_one_has() -> None:
+    memory = {
+        "mirror half written on disk": '[7, "2026-11-25T00:00:00+00:00"]',
+        "mirror half written on other": "",
+        "mirror half written on x": "[7]",
+    }
+    [found] = find_half_written("photos", memory)
+    assert (found.place, found.since) == ("disk", datetime(2026, 11, 25, tzinfo=UTC))
+    assert problem_sentence(found) == "the mirror is half written: run 7, which changed it, did not end"

@@ -37,7 +37,7 @@ from orchestrator.domain.failure_table import (
     first_line,
     hint_of,
 )
-from orchestrator.domain.hint_phrases import GOES_ON, LOOKS_AGAIN
+from orchestrator.domain.hint_phrases import EARLIER_WHOLE, GOES_ON, KEEP_FEWER, LOOKS_AGAIN
 from orchestrator.domain.names import shorten
 from orchestrator.domain.place import Location
 from orchestrator.domain.source_tree import SourceTree
@@ -68,7 +68,7 @@ _TABLE = (
         words=r"sync: error syncing [^\n]*: (?:No space left on device|Disk quota exceeded)",
         error=TargetFull,
         why="the disk did not take all that was written, as no space is left (space or quota)",
-        hint="free space on what it lies on, such as a thin pool or a quota; every earlier point is whole, and the next run, or the same "
+        hint=f"free space on what it lies on, such as a thin pool or a quota; {EARLIER_WHOLE}, and the next run, or the same "
         "restore again, copies anew what it may have lost",
     ),
     FailureRow(
@@ -76,7 +76,7 @@ _TABLE = (
         error=WritesLost,
         why="the disk did not take all that was written",
         hint="look at the kernel's messages and the disk's health (smartctl -a), and at the space of what it lies on, such as a thin pool; "
-        "every earlier point is whole, and the next run, or the same restore again, copies anew what it may have lost",
+        f"{EARLIER_WHOLE}, and the next run, or the same restore again, copies anew what it may have lost",
     ),
     FailureRow(
         words=r"Disk quota exceeded",
@@ -89,8 +89,7 @@ _TABLE = (
         words=r"No space left on device",
         error=TargetFull,
         why="the target has no space left (space, inodes or quota)",
-        hint="free space on the target, or let [keep] keep fewer points: the next run removes those first, and continues from what is there; "
-        "every earlier point is whole",
+        hint=f"free space on the target, {KEEP_FEWER}; {EARLIER_WHOLE}",
     ),
     FailureRow(
         words=r"BusyBox v\d|\bnot GNU's: |unrecognized: -printf|unrecognized option: (printf|E|T)\b",

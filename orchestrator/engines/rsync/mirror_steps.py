@@ -14,16 +14,25 @@ from orchestrator.engines.rsync.options import options_of
 
 Stage = tuple[Step, ...]
 _GRAIN_S = 2  # of a file's time, on FAT; whole seconds are remembered
+_ROOM = 16 << 20  # bytes that the manifest, the history and the folders of a copy may take
 _SAME_CLOCK, _OTHER_CLOCK = timedelta(seconds=2), timedelta(minutes=10)
 
 
-def resume_mirror(job: Job) -> Stage:
-    """Return the stage that prepares an interrupted mirror.
+def resume_mirror(job: Job, world: RsyncSurvey) -> Stage:
+    """Return the stage that prepares an interrupted mirror. Where there is no room for the copy, half-copied files go, and begin anew.
 
-    Why no file is resumed by its name: users own folders of a mirror; rsync continues from the files in our own folder.
+    Why no file is resumed by its name: users own folders of a mirror; rsync continues from the files in our own folder. Why not always with
+    them: those of files that have left the source would fill a target for ever, and no look tells which they are.
     """
-    command = script_commands.resume_mirror_command(job.target.location)
-    return _alone("tidy up after the cut", "what a killed rsync left must not stay between the files", command)
+    moving, free = world.changes.moving if world.changes else None, world.target.free_bytes
+    tight = moving is not None and free is not None and free < moving + _ROOM
+    command = script_commands.resume_mirror_command(job.target.location, anew=tight)
+    why = "what a killed rsync left must not stay between the files"
+    return _alone(
+        "tidy up after the cut",
+        f"{why}; there is little room, so half-copied files begin anew" if tight else why,
+        command,
+    )
 
 
 def end_mirror(job: Job) -> Stage:

@@ -578,7 +578,7 @@ def _plan_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
         *_clearing(job, world, request),
         *try_target(job, world),
         prepare_target(job, WORK, PARTIALS, TEMPORARY),  # the first, empty, says that the mirror is unfinished
-        *((resume_mirror(job),) if world.target.work else ()),
+        *((resume_mirror(job, world),) if world.target.work else ()),
         *separate_files(job, world, request),
         *mirror_stages(job, world, request),
         record_mirror(job, world, request),
@@ -587,7 +587,7 @@ def _plan_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
     what = f"make the mirror as {job.tree}"
     return Plan(
         summary=what, stages=_bounded(job, stages, world, request), resumes=describe_resumed(world), warnings=warnings(job, world),
-        left_out=left_out_entries(world),
+        left_out=left_out_entries(world), rewrites=True,
     )  # fmt: skip
 
 

@@ -273,9 +273,9 @@ def sweep_command(tree: Location, *, one_filesystem: bool = False) -> Command:
     return _inside("sweep.sh", tree.path, alone, host=tree.host)
 
 
-def resume_mirror_command(root: Location) -> Command:
-    """Build the command that prepares an unfinished mirror for the next copy."""
-    return _inside("resume-mirror.sh", root.path, host=root.host)
+def resume_mirror_command(root: Location, *, anew: bool = False) -> Command:
+    """Build the command that prepares an unfinished mirror for the next copy. `anew`: without its half-copied files."""
+    return _inside("resume-mirror.sh", root.path, *(["anew"] if anew else []), host=root.host)
 
 
 def list_written_command(root: Location, most: int) -> Command:

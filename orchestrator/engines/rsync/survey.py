@@ -388,18 +388,11 @@ def survey_points(job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
         return seen.points
     if seen.mirrored is None:
         return ()
-    damaged = _mirror_damaged(text)
-    return (
-        RestorePoint(
-            name=MIRROR,
-            taken=seen.mirrored,
-            tree=root,
-            manifest=root / MANIFEST,
-            damaged=damaged,
-            apart=(OURS.encode(),),
-            stored=seen.stored,
-        ),
-    )
+    found = RestorePoint(
+        name=MIRROR, taken=seen.mirrored, tree=root, manifest=root / MANIFEST, damaged=_mirror_damaged(text), apart=(OURS.encode(),),
+        unfinished=seen.work, stored=seen.stored,
+    )  # fmt: skip
+    return (found,)
 
 
 def require_same_store(job: Job, target: TargetSurvey) -> None:

@@ -311,13 +311,13 @@ def _decide_for(
         case Refusal():
             return beginning
         case MoveAside():
-            plan = engine.plan_restore(job, wanted, seen, aside=beginning.path)
+            plan = _with_half_written(engine.plan_restore(job, wanted, seen, aside=beginning.path), job, point)
             return point, _with_space(plan, wanted, seen.to), seen.to
         case StartFresh() | ResumeRestore():
             filling = seen.filling if isinstance(beginning, ResumeRestore) else ()
             if refusal := refuse_mounts(seen.mounts, filling, destination=seen.to.path):
                 return refusal
-            plan = engine.plan_restore(job, wanted, seen, aside=None)
+            plan = _with_half_written(engine.plan_restore(job, wanted, seen, aside=None), job, point)
             return point, plan if isinstance(beginning, ResumeRestore) else _with_space(plan, wanted, seen.to), seen.to
     assert_never(beginning)
 
@@ -334,6 +334,15 @@ def _finishing(job: Job, seen: DestinationSurvey) -> str:
     origin = ("--from", str(job.target.location)) if job.target.name == FOUND else (job.name,)
     part = ("--path", path) if path else ()
     return shlex.join(("poolferry", "restore", "run", *origin, *part, "--point", point, "--to", str(seen.to)))
+
+
+def _with_half_written(plan: Plan, job: Job, point: RestorePoint) -> Plan:
+    """Return the plan with a warning where the copy is a mirror that a run did not end."""
+    if not point.unfinished:
+        return plan
+    ends = "" if job.target.name == FOUND else f": `poolferry run {job.name}` goes on with it"
+    told = f"the mirror is half written, as a run that changed it did not end, so a part of it may be newer than the rest, or missing{ends}"
+    return replace(plan, warnings=(*plan.warnings, told))
 
 
 def _with_space(plan: Plan, wanted: RestoreRequest, to: Location) -> Plan:

@@ -316,6 +316,11 @@ def require_sound(reading: VerificationResult, work: TreeVerification, journal: 
 
 def _restore_hint(work: TreeVerification, journal: RunRecorder, *, damaged: bool) -> str:
     """Return what helps after a restore that does not match its manifest."""
+    if work.point.unfinished:
+        ends = (
+            "" if journal.job.target.name == FOUND else f"; a run of {journal.job.name} that ends well makes it whole"
+        )
+        return f"the mirror is half written, as a run that changed it did not end: what is named here is newer than the rest, or missing{ends}"
     if not damaged:
         return (
             f"all bytes are right; the filesystem of {work.tree}, or the user there, cannot hold the rest: look at it as it is, or "

@@ -24,7 +24,7 @@ from orchestrator.runner.context import RunContext
 from orchestrator.runner.last_look import find_points, look_at_place, note_seen
 from orchestrator.runner.locks import lock_point
 from orchestrator.runner.manifests import require_authentic
-from orchestrator.runner.problems import follow_renamed_place, see_points
+from orchestrator.runner.problems import end_mirror_begun, follow_renamed_place, see_points
 from orchestrator.runner.run_recorder import ENDS_A_RUN, RunRecorder, begin_run, fetch_file
 from orchestrator.runner.source_state import remember_refusal
 from orchestrator.runner.verify.compare_sides import compare_copy, comparison_report
@@ -97,6 +97,8 @@ def _verify(journal: RunRecorder, writer: Writer, name: str | None, against_sour
         work = TreeVerification(point=chosen, tree=chosen.tree, apart=chosen.apart, workers=job.verify.workers)
         journal.say(f"reading point {chosen.name} at {chosen.tree}")
         reading = verify_tree(work, journal, writer, notes)
+        if chosen.unfinished and reading.sound:
+            end_mirror_begun(journal)  # the run that was to change it had not changed anything yet
         source = _read_source(chosen, journal, writer, notes) if against_source else None
     report = _judge(journal, chosen, reading, source, beside=_look_beside(journal, writer, notes))
     return VerifyJobResult(report=report, point=chosen.name, reading=reading, source=source)
@@ -219,7 +221,7 @@ def _judge(
         f"{show_count(reading.files_read, 'file')}, {show_size(reading.bytes_read)}, in {show_duration(reading.took_s)}"
     )
     if reading.sound and not rotten and beside:
-        hint = f"poolferry run {journal.job.name} writes it anew; look at the disk's health, too (smartctl -a)"
+        hint = f"`poolferry run {journal.job.name}` writes it anew; look at the disk's health, too (smartctl -a)"
         return journal.ended(Outcome.FAILED, f"{beside}; point {point.name} matches its manifest: {read}", hint=hint)
     if beside:
         journal.warn(beside)
@@ -253,7 +255,9 @@ def _judge(
         )
     damaged = any(found.verdict in DAMAGE for found in reading.findings)
     hint = (
-        f"`poolferry run {journal.job.name}` copies damaged files again from the source, and says what it cannot mend; look at the "
+        f"it is half written, as a run that changed it did not end: `poolferry run {journal.job.name}` goes on with it"
+        if point.unfinished
+        else f"`poolferry run {journal.job.name}` copies damaged files again from the source, and says what it cannot mend; look at the "
         "disk's health (smartctl -a)"
         if damaged
         else f"the copy was changed, its bytes are sound: `poolferry run {journal.job.name}` mends files, and neither folders nor what "

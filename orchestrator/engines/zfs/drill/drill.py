@@ -61,7 +61,7 @@ def plan_drill(
     chosen = [one for one in found if one not in target_encrypts and not one.volume]
     if not chosen and not target_encrypts:
         why = "nothing of the copy can be drilled: volumes have no files"
-        return Refusal(why=why, evidence=(), hint=f"poolferry verify {job.name} --content shows more")
+        return Refusal(why=why, evidence=(), hint=f"`poolferry verify {job.name} --content` shows more")
     known = recorded_snapshots(kit, case)
     if wrong := [one for one in (*chosen, *target_encrypts) if is_recorded(one, known) is False]:
         return _refuse_other(job, wrong[0], known)

@@ -298,7 +298,7 @@ class _Rebuild:
         found = find_next_bases(self._settings, Location(path=self._name))
         self._links = found
         anew = [
-            f"{job.name} to {job.target.name}: its copies lay here; poolferry run {job.name} sends them again in full"
+            f"{job.name} to {job.target.name}: its copies lay here; `poolferry run {job.name}` sends them again in full"
             for job in here.homes
         ]
         self._anew = tuple(job.name for job in here.homes)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from orchestrator.domain.rotation import Disk, RotationSet
     from orchestrator.domain.run import RunReport
     from orchestrator.planners.choose_copy import CandidatePoint, CopyCandidate
+    from orchestrator.planners.restore import OwnFolder
     from orchestrator.runner.context import RunContext
     from orchestrator.runner.restore.request import RestoreOptions
     from orchestrator.views.copies import CopySearchResult
@@ -82,7 +83,7 @@ def plan_restore(settings: Settings, request: RestoreCommand) -> RestorePlan:
     from orchestrator.runner.restore.restore import plan_restore
 
     job = _job(settings, request)
-    restore_request = _restore_options(job, request)
+    restore_request = _restore_options(settings, job, request)
     with with_usable_state(settings) as usable, open_session(usable) as session:
         decision = session.do(job, plan_restore, restore_request)
     others = _newer(settings, job, restore_request, request) if request.origin is None else None
@@ -108,7 +109,7 @@ def run_restore(settings: Settings, request: RestoreCommand) -> RestoreEnd:
     from orchestrator.runner.restore.restore import run_restore
 
     job = _job(settings, request)
-    restore_request = _restore_options(job, request)
+    restore_request = _restore_options(settings, job, request)
     with with_usable_state(settings) as usable:
         report = _on_its_disk(usable, job, run_restore, restore_request, restore_words(request))
         if usable is not settings:
@@ -262,7 +263,7 @@ def _place(option: str, text: str) -> "Location":
         raise WrongRequest(f"{option} {text!r}: expected {error}") from None
 
 
-def _restore_options(job: "Job", request: RestoreCommand) -> "RestoreOptions":
+def _restore_options(settings: Settings, job: "Job", request: RestoreCommand) -> "RestoreOptions":
     from orchestrator.runner.restore.request import RestoreOptions
 
     to = request.to
@@ -277,8 +278,34 @@ def _restore_options(job: "Job", request: RestoreCommand) -> "RestoreOptions":
     where = _dataset(to) if datasets and not to.startswith(("/", ".")) else _place("--to", to)
     return RestoreOptions(
         to=where, path=_below(request.path), point=request.point, at=request.at, aside=request.aside, content=request.content,
-        lost_keys=request.lost_keys, typed=restore_words(request),
+        lost_keys=request.lost_keys, typed=restore_words(request), apart=_own_folders(settings, where),
     )  # fmt: skip
+
+
+def _own_folders(settings: Settings, to: "Location") -> "tuple[OwnFolder, ...]":
+    """Return the folders of all jobs' copies on the destination's machine, and our own state if it is this one.
+
+    Why none of a configuration that is not there: a restore without one knows its own copies.
+    """
+    from orchestrator.planners.restore import OwnFolder, copy_folders
+
+    if not to.path.startswith("/"):
+        return ()
+    try:
+        jobs = settings.configuration().jobs
+    except DeclarationError:
+        jobs = ()
+    found = (
+        [OwnFolder(path=os.path.realpath(settings.where.state), holds="poolferry's own state")]
+        if to.host is None
+        else []
+    )
+    for job in jobs:
+        place = job.target.location
+        if job.copies and not job.target.rotates and place.path.startswith("/") and place.host == to.host:
+            root = os.path.realpath(place.path) if to.host is None else place.path
+            found += copy_folders(root, job=job.name, points=getattr(job.options, "points", True))
+    return tuple(found)
 
 
 def _dataset(text: str) -> "Location":

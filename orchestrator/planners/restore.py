@@ -160,23 +160,55 @@ def decide_destination(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnFolder:
+    """A folder in which a restore may change nothing. `holds`: what is in it, such as "the copies of photos"."""
+
+    path: str
+    holds: str
+
+
+def copy_folders(root: str, *, job: str, points: bool) -> tuple[OwnFolder, ...]:
+    """Return the folders of a job's copies at a place. `points`: False for a mirror, which is all of the place."""
+    paths = (f"{root}/points", f"{root}/.poolferry") if points else (root,)
+    return tuple(OwnFolder(path=path, holds=f"the copies of {job}") for path in paths)
+
+
 def refuse_own_rooms(destination: str, tree: str, *, job: str, shown: str = "") -> Refusal | None:
     """Refuse a destination among the copies themselves. Both are real paths on one machine; `tree`: the point's.
 
     `shown`: the destination as a message names it, where the two are paths inside their filesystem.
     """
+    return refuse_inside(destination, own_copy_folders(tree, job=job), shown=shown)
+
+
+def own_copy_folders(tree: str, *, job: str) -> tuple[OwnFolder, ...]:
+    """Return the folders of the copies that a point's tree is one of."""
     above, _, name = tree.rstrip("/").rpartition("/")
-    dated = POINT_NAME.fullmatch(name) and above.endswith("/points")
-    root = above.removesuffix("/points") if dated else tree.rstrip("/")
-    rooms = (f"{root}/points", f"{root}/.poolferry") if dated else (root,)
-    inside = any(f"{destination.rstrip('/')}/".startswith(f"{room}/") for room in rooms)
-    if not inside:
-        return None
-    return Refusal(
-        why=f"{shown or destination} lies among the copies of {job}, where nothing may change",
-        evidence=(),
-        hint="give a destination outside of them",
+    dated = bool(POINT_NAME.fullmatch(name)) and above.endswith("/points")
+    return copy_folders(above.removesuffix("/points") if dated else tree.rstrip("/"), job=job, points=dated)
+
+
+def refuse_inside(destination: str, folders: Sequence[OwnFolder], *, shown: str = "") -> Refusal | None:
+    """Refuse a destination in one of the folders. All are real paths."""
+    found = next((each for each in folders if _is_inside(destination, each.path)), None)
+    return (
+        _refuse_folder(f"{shown or destination} lies among {found.holds}, where nothing may change") if found else None
     )
+
+
+def refuse_around(destination: str, folders: Sequence[OwnFolder]) -> Refusal | None:
+    """Refuse a destination that is in the way and holds one of the folders: --aside would carry that off. All are real paths."""
+    found = next((each for each in folders if _is_inside(each.path, destination)), None)
+    return _refuse_folder(f"{destination} holds {found.holds}, which stay where they are") if found else None
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    return f"{path.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/")
+
+
+def _refuse_folder(why: str) -> Refusal:
+    return Refusal(why=why, evidence=(), hint="give a destination outside of them")
 
 
 def refuse_mounts(mounts: Sequence[MountPoint], filling: Sequence[bytes], *, destination: str) -> Refusal | None:

@@ -22,6 +22,8 @@ from orchestrator.planners.restore import (
     choose_point,
     choose_whole_point,
     decide_destination,
+    own_copy_folders,
+    refuse_around,
     refuse_mounts,
     refuse_own_rooms,
 )
@@ -219,3 +221,13 @@ def test_beside_the_copies_is_free_and_a_mirror_is_a_copy_as_a_whole() -> None:
         assert refuse_own_rooms(to, f"/backup/points/{point_name(NOW)}/", job="photos") is None
     assert refuse_own_rooms("/backup/mirror/below", "/backup/mirror/", job="photos") is not None
     assert refuse_own_rooms("/backup/mirror2", "/backup/mirror", job="photos") is None
+
+
+def test_what_holds_copies_is_not_carried_off() -> None:
+    folders = own_copy_folders(f"/backup/points/{point_name(NOW)}", job="photos")
+    for to in ("/backup", "/backup/", "/", "/backup/points"):
+        refusal = refuse_around(to, folders)
+        assert refusal is not None
+        assert refusal.why == f"{to} holds the copies of photos, which stay where they are"
+    for to in ("/backup/other", "/back", "/backup/points/x"):
+        assert refuse_around(to, folders) is None

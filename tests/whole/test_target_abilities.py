@@ -169,6 +169,55 @@ def test_nothing_is_restored_among_the_copies(house: House) -> None:
     assert house.call("restore", "run", "photos", "--to", str(house.folder / "back")).code == 0
 
 
+@pytest.mark.parametrize("aside", [(), ("--aside",)], ids=["as it is", "aside"])
+def test_nothing_is_restored_over_copies_or_the_state_nor_are_those_carried_off(
+    house: House, aside: tuple[str, ...]
+) -> None:
+    """Before, --aside, which the refusal advised, renamed the place with all its points, and then nothing was there to be restored."""
+    house.write("file", "content")
+    (house.folder / "other").mkdir()
+    house.job(
+        "mirror",
+        source=str(house.folder / "other"),
+        target=str(house.folder / "places/mirror"),
+        rsync={"points": False},
+    )
+    (house.folder / "places").mkdir()
+    (house.folder / "other/x").touch()
+    house.run(house.job())
+    assert house.run("mirror").outcome == "done"
+    before = facts(house.folder / "places"), facts(house.target)
+    for place in (
+        house.target,
+        house.folder,
+        house.folder / "places",
+        house.folder / "places/mirror",
+        house.folder / "places/mirror/new",
+        house.state,
+        house.state / "x",
+    ):
+        for command in ("plan", "run"):
+            told = house.call("restore", command, "photos", "--to", str(place), *aside)
+            assert told.code == 3, (place, told.value)
+            assert ("--aside" in told["hint"], told["hint"]) == (False, "give a destination outside of them"), (
+                place,
+                told.value,
+            )
+    assert (facts(house.folder / "places"), facts(house.target)) == before
+    beside = house.call("restore", "run", "photos", "--to", str(house.folder / "places/back"))
+    assert beside.outcome == "done", beside.value
+
+
+def test_a_place_that_is_not_there_keeps_no_restore_out(house: House) -> None:
+    """A folder that was lost, and held the copies of another job, comes back over what lies there now."""
+    house.write("file", "content")
+    house.run(house.job())
+    house.job("other", source=str(house.source), target=str(house.folder / "lost/copies"))
+    house.write(house.folder / "lost/new", "made since")
+    ran = house.call("restore", "run", "photos", "--to", str(house.folder / "lost"), "--aside")
+    assert ran.outcome == "done", ran.value
+
+
 @pytest.mark.parametrize("program", ["find", "touch"])
 def test_a_check_of_the_system_names_programs_that_are_not_gnus(house: House, tmp_path: Path, program: str) -> None:
     says = "touch: invalid date" if program == "touch" else "BusyBox v1.36"

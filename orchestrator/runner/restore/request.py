@@ -11,6 +11,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
+from orchestrator.planners.restore import OwnFolder
 from orchestrator.runner.context import RunContext
 
 
@@ -21,6 +22,7 @@ class RestoreOptions:
     `owners`: warn of accounts whose numbers have changed; False when the caller compares them itself. `stays`: mount
     points whose filesystem was restored separately, so that files of the point are not restored into it. `lost_keys`: datasets whose
     keys are lost. `typed`: the command line that a person types to say the same again; empty: that of `restore run` for this job.
+    `apart`: folders on the destination's machine that stay as they are, by their real paths where it is this one.
     """
 
     to: Location
@@ -33,6 +35,7 @@ class RestoreOptions:
     owners: bool = True
     lost_keys: tuple[str, ...] = ()
     typed: str = ""
+    apart: tuple[OwnFolder, ...] = ()
 
 
 def needs_datasets(tools: RunContext, restore_request: RestoreOptions) -> bool:

@@ -26,10 +26,14 @@ from orchestrator.planners.restore import (
     DestinationState,
     DestinationUnfinished,
     MoveAside,
+    OwnFolder,
     ResumeRestore,
     StartFresh,
     choose_point,
     decide_destination,
+    own_copy_folders,
+    refuse_around,
+    refuse_inside,
     refuse_mounts,
     refuse_own_rooms,
 )
@@ -295,7 +299,7 @@ def _decide_for(
             evidence=(),
             hint=_where_it_may_be(job, point, wanted.path),
         )
-    if (rooms := _refuse_own_rooms(job, point, seen.to)) is not None:
+    if (rooms := _refuse_own_rooms(job, point, seen.to, restore_request.apart)) is not None:
         return rooms
     beginning = decide_destination(
         _destination_state(seen),
@@ -307,6 +311,10 @@ def _decide_for(
         now=tools.clock(),
         finish=_finishing(job, seen),
     )
+    if isinstance(beginning, Refusal | MoveAside) and (
+        around := _refuse_around(job, point, seen.to, restore_request.apart)
+    ):
+        return around
     match beginning:
         case Refusal():
             return beginning
@@ -364,7 +372,10 @@ def _free_bytes(path: str) -> int:
     return found.f_bavail * found.f_frsize
 
 
-def _refuse_own_rooms(job: Job, point: RestorePoint, to: Location) -> Refusal | None:
+def _refuse_own_rooms(job: Job, point: RestorePoint, to: Location, apart: tuple[OwnFolder, ...]) -> Refusal | None:
+    real = os.path.realpath(to.path) if to.host is None else to.path
+    if (found := refuse_inside(real, apart)) is not None:
+        return found
     if point.tree.host != to.host:
         return None
     here = to.host is None
@@ -375,6 +386,16 @@ def _refuse_own_rooms(job: Job, point: RestorePoint, to: Location) -> Refusal | 
     if inner is None or room is None or inner.device != room.device:
         return None
     return refuse_own_rooms(inner.path, room.path, job=job.name, shown=destination)
+
+
+def _refuse_around(job: Job, point: RestorePoint, to: Location, apart: tuple[OwnFolder, ...]) -> Refusal | None:
+    """Refuse a destination with copies or a state of ours below it; only what is there counts, as far as this machine sees."""
+    if to.host is not None:
+        own = own_copy_folders(point.tree.path, job=job.name) if point.tree.host == to.host else ()
+        return refuse_around(to.path, own)
+    own = own_copy_folders(os.path.realpath(point.tree.path), job=job.name) if point.tree.host is None else ()
+    there = tuple(each for each in (*own, *apart) if os.path.lexists(each.path))
+    return refuse_around(os.path.realpath(to.path), there)
 
 
 def _without_excluded(seen: DestinationSurvey, stays: tuple[str, ...]) -> DestinationSurvey:

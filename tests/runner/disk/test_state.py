@@ -180,7 +180,7 @@ def test_only_a_disk_that_is_expected_is_missed_by_a_promise_of_reading(history:
     one = job(verify=VerifyRules(read_all_within=Seconds(90 * 86400.0)))
 
     def told() -> tuple[JobState, str]:
-        found = judge_job(one, history.views, now=NOW, alive=lambda *_: False)
+        found = judge_job(one, history.views, now=NOW, alive=lambda *_: True)
         return found.health.state, found.hint
 
     assert told() == (JobState.LATE, "plug in disk red, and: poolferry verify photos --due")

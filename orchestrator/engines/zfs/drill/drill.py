@@ -263,7 +263,7 @@ def plan_drill_comparison(
 def user_check_command(job: Job, drill_plan: DrillPlan, folder: str, owner: Command) -> Command | Refusal:
     """Build the owner's check, with the data mounted in a folder of its own. Refuses: the data is on another host."""
     if drill_plan.where.host is not None:
-        hint = "poolferry drill --whole receives it here, where [drill] scratch names a dataset"
+        hint = "`poolferry drill --whole` receives it here, where [drill] scratch names a dataset"
         return Refusal(
             why=f"the clones lie on {drill_plan.where.host.name}, and check-command is of this machine",
             evidence=(),

@@ -46,6 +46,7 @@ _DRILLS = 20
 _LEAST_SPACE = 64 << 10  # bytes: a run records more
 _WITH_HINT = (JobState.LATE, JobState.FAILING, JobState.INCOMPLETE, JobState.WAITING)
 _COMMANDS = {RunType.RUN: "run", RunType.VERIFY: "verify", RunType.DRILL: "drill"}
+_COPIES_OR_READS = (RunType.RUN, RunType.VERIFY)
 _DECIDES_NOTHING = (Outcome.WAITING, Outcome.INTERRUPTED)
 
 Alive = Callable[[int, int, str], bool]
@@ -184,18 +185,9 @@ def judge_job(
     unseen = parse_unseen(memory.get(UNSEEN + facts.copies[0].place, "")) if facts.copies else None
     goes = facts.going_on
     running = goes if goes and alive(goes.pid, goes.process_started, goes.boot) else None
-    if (
-        goes and not running and goes.kind in (RunType.RUN, RunType.VERIFY)
-    ):  # it is recorded by the next command that writes
-        last = replace(goes, outcome=Outcome.INTERRUPTED, why=PROCESS_GONE)
+    last = _as_died(goes) if goes and not running and goes.kind in _COPIES_OR_READS else last
     half = () if moved or running else find_half_written(job.name, memory)
-    if half:
-        begun = facts.first_begun or half[0].since
-        facts = replace(
-            facts,
-            first_begun=begun,
-            copies=tuple(each for each in facts.copies if each.place not in {one.place for one in half}),
-        )
+    facts = _without_half_written(facts, half)
     blamed = facts.last_failed or _failed_drill(drills, views, at) or last
     problems = () if moved else tuple(each for each in (*found.problems, *half) if at is None or each.place == at[0])
     gravest = next((each for each in problems if each.kind is not ProblemType.LEFT_OUT), None)
@@ -236,6 +228,20 @@ def judge_job(
         health=health, facts=facts, last=last, blamed=blamed, running=running, problems=problems, drills=drills, hint=hint,
         moved=moved, unseen=unseen, points=NO_POINTS if moved else found.points,
     )  # fmt: skip
+
+
+def _as_died(run: RunRecord) -> RunRecord:
+    """Return a run whose process is gone as interrupted: that is recorded by the next command that writes."""
+    return replace(run, outcome=Outcome.INTERRUPTED, why=PROCESS_GONE)
+
+
+def _without_half_written(facts: HealthFacts, half: tuple[Problem, ...]) -> HealthFacts:
+    """Return the facts without copies that a run began to change, and did not end."""
+    if not half:
+        return facts
+    places = {each.place for each in half}
+    copies = tuple(each for each in facts.copies if each.place not in places)
+    return replace(facts, first_begun=facts.first_begun or half[0].since, copies=copies)
 
 
 def _hint(blamed: RunRecord | None, problem: Problem | None, job: Job, newest: str | None) -> str:

@@ -45,14 +45,12 @@ from orchestrator.runner.kit_digests import require_key
 from orchestrator.runner.last_look import forget_other_copy, note_copy_identity, note_seen, note_unseen
 from orchestrator.runner.meanwhile import import_meanwhile
 from orchestrator.runner.problems import (
+    changed_mirror,
     end_incomplete,
     end_left_out,
-    end_mirror_begun,
     follow_renamed_place,
     missing_parts,
     note_incomplete_points,
-    note_mirror_begun,
-    note_mirror_cut,
     see_points,
 )
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, close_notes, forget_notes
@@ -213,26 +211,19 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
     executor = StepExecutor(journal, writer, request.notes, parallel=plan.parallel)
     executor.count(plan)
     executor.leave_out(plan)
-    before = ""
-    if plan.rewrites:
-        journal.speak_of_mirror()
-        before = note_mirror_begun(journal)
     records = any(isinstance(step.work, ManifestRecording) for step in plan.steps)
     try:
-        with import_meanwhile(writer, *(_FOR_A_MANIFEST if records else ()), *_AFTER_A_COPY):
+        modules = (*(_FOR_A_MANIFEST if records else ()), *_AFTER_A_COPY)
+        with import_meanwhile(writer, *modules), changed_mirror(journal, plan):
             _do(plan, executor, world)
     except OrchestratorError as error:
         _drop_records(plan)
-        if plan.rewrites:
-            note_mirror_cut(journal, error, before)
         _note_incomplete(journal, writer, world)
         if executor.done_in_part:
             _finish_in_part(journal, writer)
         elif isinstance(error, TargetFull) and make_room(journal, writer, request.notes):
             raise LookAgain(f"{error.why}: what [keep] lets go is removed now") from error
         raise
-    if plan.rewrites:
-        end_mirror_begun(journal)
     _forget_other_copy(journal, world)
     _note_incomplete(journal, writer, world, doubtful=bool(plan.refusals))
     if plan.again:

@@ -4,7 +4,7 @@ noted damage, and files that could not be read at the source.
 
 import contextlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ from orchestrator.domain.answers import parse_instant, parse_json
 from orchestrator.domain.errors import NotNow, OrchestratorError, VerificationFailed
 from orchestrator.domain.names import show_short_name
 from orchestrator.domain.place import USED
+from orchestrator.domain.plan import Plan
 from orchestrator.domain.point import MIRROR, MIRROR_FILE_TIME, MIRROR_MADE, MIRROR_WRITES, RestorePoint
 from orchestrator.domain.problem import (
     UNREAD_OR_UNSTORED_WORDS,
@@ -96,21 +97,28 @@ def _other_state(journal: RunRecorder, known: Collection[str], gone: Collection[
     return ""
 
 
-def note_mirror_begun(journal: RunRecorder) -> str:
-    """Record that the run begins to change a mirror: should it not end, there is no whole copy at the place. Return what was recorded before."""
-    job, history = journal.job, journal.tools.history
-    before = history.recall(job.name, MIRROR_WRITES + job.target.name) or ""
-    history.remember(job.name, MIRROR_WRITES + job.target.name, json.dumps([journal.run, journal.now.isoformat()]))
-    return before
+@contextlib.contextmanager
+def changed_mirror(journal: RunRecorder, plan: Plan) -> Iterator[None]:
+    """Record while a plan changes a mirror that there is no whole copy at the place, and that there is one once it is done.
 
-
-def note_mirror_cut(journal: RunRecorder, error: OrchestratorError, before: str) -> None:
-    """Record that a run that changed a mirror failed, so it is no verified copy. `before`: what counts if another run held it."""
-    job, history = journal.job, journal.tools.history
-    if isinstance(error, NotNow):
-        history.remember(job.name, MIRROR_WRITES + job.target.name, before)
-    else:
+    Of a run that another one keeps out, as that holds the place, what was recorded before stays.
+    """
+    if not plan.rewrites:
+        yield
+        return
+    job, history, key = journal.job, journal.tools.history, MIRROR_WRITES + journal.job.target.name
+    before = history.recall(job.name, key) or ""
+    history.remember(job.name, key, json.dumps([journal.run, journal.now.isoformat()]))
+    journal.speak_of_mirror()
+    try:
+        yield
+    except NotNow:
+        history.remember(job.name, key, before)
+        raise
+    except OrchestratorError:
         history.point_incomplete(job.name, job.target.name, MIRROR)
+        raise
+    end_mirror_begun(journal)
 
 
 def end_mirror_begun(journal: RunRecorder) -> None:

@@ -39,9 +39,9 @@ def test_a_file_of_a_source_comes_back_from_each_copy() -> None:
 
 def test_a_copy_is_read_again_by_its_job() -> None:
     (line,) = lines("vault/copies/photos@a:/x", pool="vault")
-    assert line == "the source of job photos is tank/photos: poolferry verify photos --content shows how to repair it"
+    assert line == "the source of job photos is tank/photos: `poolferry verify photos --content` shows how to repair it"
     near, _ = lines("tank/photos:<0x1>")
-    assert near.endswith("poolferry verify photos --content shows how to repair it")
+    assert near.endswith("`poolferry verify photos --content` shows how to repair it")
 
 
 def test_a_mounted_file_belongs_to_jobs_of_folders() -> None:

@@ -208,6 +208,21 @@ def _warn_of_source(
     return rotten, unread
 
 
+def _hint_of_difference(job: str, point: RestorePoint, reading: VerificationResult) -> str:
+    """Return what helps where a point does not match its manifest."""
+    if point.unfinished:
+        return f"it is half written, as a run that changed it did not end: `poolferry run {job}` goes on with it"
+    if any(found.verdict in DAMAGE for found in reading.findings):
+        return (
+            f"`poolferry run {job}` copies damaged files again from the source, and says what it cannot mend; look at the disk's health "
+            "(smartctl -a)"
+        )
+    return (
+        f"the copy was changed, its bytes are sound: `poolferry run {job}` mends files, and neither folders nor what was added; to keep the "
+        f"rest as it is: poolferry points accept {job} --point {quoted(point.name)}"
+    )
+
+
 def _judge(
     journal: RunRecorder,
     point: RestorePoint,
@@ -253,16 +268,7 @@ def _judge(
             hint=hint,
             evidence=evidence,
         )
-    damaged = any(found.verdict in DAMAGE for found in reading.findings)
-    hint = (
-        f"it is half written, as a run that changed it did not end: `poolferry run {journal.job.name}` goes on with it"
-        if point.unfinished
-        else f"`poolferry run {journal.job.name}` copies damaged files again from the source, and says what it cannot mend; look at the "
-        "disk's health (smartctl -a)"
-        if damaged
-        else f"the copy was changed, its bytes are sound: `poolferry run {journal.job.name}` mends files, and neither folders nor what "
-        f"was added; to keep the rest as it is: poolferry points accept {journal.job.name} --point {quoted(point.name)}"
-    )
+    hint = _hint_of_difference(journal.job.name, point, reading)
     return journal.ended(
         Outcome.FAILED,
         f"point {point.name} does not match its manifest: {describe_counts(reading)}",

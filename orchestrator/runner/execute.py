@@ -315,7 +315,7 @@ def _weighed(journal: RunRecorder, plan: Plan, writer: Writer) -> Plan:
     """Return the plan with its sizes, when several copies share one displayed count; a single copy reports its size itself."""
     if not (journal.tools.watched or journal.job.target.within):
         return plan
-    unknown = sum(step.copies and not step.ahead and step.expected is None for step in plan.steps)
+    unknown = sum(step.copies and not (step.ahead or step.spare) and step.expected is None for step in plan.steps)
     return with_sizes(plan, journal.tools.engine, writer) if 1 < unknown <= _WEIGHED else plan
 
 

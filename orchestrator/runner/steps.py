@@ -449,7 +449,8 @@ class StepExecutor:
                     raise refused
             if left_out is None:
                 error = (self.explain or engine.explain)(failed)
-                if isinstance(error, TargetFull) and step.most is not None and (end.moved or 0) > (step.expected or 0):
+                known = step.most is not None and step.expected is not None
+                if isinstance(error, TargetFull) and known and (end.moved or 0) > (step.expected or 0):
                     raise _grew(step, end.moved) from error  # such as by a file of holes, which fills a target
                 raise error
             end.left_out = left_out
@@ -524,7 +525,8 @@ class _StageProgress:
 
     def __init__(self, journal: RunRecorder, steps: Sequence[Step], *, whole: bool = False) -> None:
         self._tell = journal.tools.notify
-        self._expected = {id(step): Bytes(0) if step.ahead else step.expected for step in steps if step.copies}
+        aside = [step for step in steps if step.ahead or (whole and step.spare)]
+        self._expected = {id(step): Bytes(0) if step in aside else step.expected for step in steps if step.copies}
         self._copies = [step for step in steps if step.copies]
         self._done: dict[int, int] = {}
         self._whole = whole

@@ -1,12 +1,13 @@
 """A first copy of many small files: most are written before rsync does the rest, and all is as it was, also after a cut between the two."""
 
 import os
+import random
 import shutil
 import subprocess
 
 import pytest
 
-from tests.whole.house import House, Ran, facts, wait_until
+from tests.whole.house import House, Ran, facts, mounted, wait_until
 from tests.whole.kills import only_ours, strike
 from tests.whole.names import hostile_tree
 
@@ -146,3 +147,19 @@ def test_what_new_files_would_inherit_there_they_do_not_keep(house: House, inher
         ran = house.call("restore", "run", "photos", "--to", str(back / f"{lanes}"))
         assert (ran.outcome, ahead(ran)) == ("done", lanes), ran
         assert facts(house.source) == facts(back / f"{lanes}")
+
+
+@pytest.mark.root
+def test_a_target_that_is_full_beside_the_programs_is_called_full(house: House) -> None:
+    """Seen: that the source had grown, as "0 B were seen before", and another attempt."""
+    for number in range(MANY):
+        house.write(f"many/{number}", random.randbytes(8000))
+    with mounted(house.target, "size=24m,mode=700"):
+        ended = house.run(house.job(rsync={"parallel": 2}))
+        assert (ended.outcome, ended["attempts"], ahead(ended)) == ("failed", 1, 2), ended
+        assert "grew" not in "".join(ended["warnings"])
+        assert "the target has no space left" in ended["why"]
+        subprocess.run(["mount", "-o", "remount,size=100m", str(house.target)], check=True)
+        again = house.run()
+        assert (again.outcome, again["resumed"]) == ("done", True), again
+        assert facts(house.source) == facts(house.point())

@@ -104,7 +104,7 @@ def left_by_name(
         work = Pipeline(stages=stages, keeps=f"{keeps}-{number}" if keeps else None, counts=1)
         spare = tuple(f"{each}-whole" for each in names)
         action = f"{copy.action}, where a program before it gave up"
-        whole.append(replace(copy, action=action, why=_WHY_WHOLE, expected=Bytes(0), spare=spare, accounts=False))
+        whole.append(replace(copy, action=action, why=_WHY_WHOLE, expected=None, spare=spare, accounts=False))
         named.append(
             replace(copy, action=f"{copy.action}, by name", why=_WHY_BY_NAME, work=work, needs=(), spare=single, accounts=False)
         )  # fmt: skip

@@ -76,15 +76,30 @@ def _as_it_ended(run: "RunRecord") -> "RunRecord":
     return replace(run, outcome=Outcome.INTERRUPTED, why=PROCESS_GONE)
 
 
+def _no_run(settings: Settings, run: str) -> WrongRequest:
+    if run.isdigit():
+        return WrongRequest(f"history knows no run {run}", f"`{settings.repeat('history')}` lists them")
+    if run == "last":
+        return WrongRequest(
+            "history knows no run yet",
+            f"`{settings.repeat('status')}` lists the jobs; `poolferry run` with the name of one makes its first",
+        )
+    settings.jobs([run])
+    return WrongRequest(f"history knows no run of {run} yet", f"`{settings.repeat(f'run {run}')}` makes the first")
+
+
 def show_run(settings: Settings, run: str) -> Story:
-    """Return one run by its number, by its job as the newest, or the "last" of all. Raises: WrongRequest, HistoryError."""
+    """Return one run by its number, by its job as the newest, or the "last" of all.
+
+    Raises: WrongRequest, HistoryError · DeclarationError: nobody knows a job of that name.
+    """
     with settings.views() as views:
         newest = () if run.isdigit() else views.runs(None if run == "last" else run, 1)
         number = int(run) if run.isdigit() else newest[0].id if newest else None
         story = views.run(number) if number is not None else None
         drilled = views.drills.of_run(story.run.id) if story and story.run.kind == "drill" else None
     if story is None:
-        raise WrongRequest(f"history knows no run {run}", f"`{settings.repeat('history')}` lists them")
+        raise _no_run(settings, run)
     return Story(story=replace(story, run=_as_it_ended(story.run)), drilled=drilled)
 
 

@@ -16,6 +16,7 @@ from orchestrator.app.restore import RestoreCommand, choose_copy, plan_restore, 
 from orchestrator.app.run_jobs import RunEnd, run_jobs
 from orchestrator.app.schedule_report import pause_jobs, resume_jobs, survey_schedule
 from orchestrator.app.settings import ProgressOutput, Settings, Silence, Subscriber, WrongRequest
+from orchestrator.domain.errors import DeclarationError
 from orchestrator.domain.events import RunEvent, RunStarted
 from orchestrator.domain.plan import Plan
 from orchestrator.domain.run import Outcome, RunReport
@@ -126,6 +127,13 @@ def test_what_does_not_fit_together_is_said(settings: Settings) -> None:
         allowed_guards(settings, ["photos"], ["nonsense"])
     with pytest.raises(WrongRequest, match="history knows no run 7"):
         show_run(settings, "7")
+    with pytest.raises(WrongRequest, match="history knows no run yet"):
+        show_run(settings, "last")
+    with pytest.raises(WrongRequest, match="history knows no run of photos yet") as none:
+        show_run(settings, "photos")
+    assert "poolferry run photos" in none.value.hint
+    with pytest.raises(DeclarationError, match="did you mean photos"):
+        show_run(settings, "phots")
     with pytest.raises(WrongRequest, match="use either a job or --from"):
         plan_restore(settings, RestoreCommand(to="/x"))
     with pytest.raises(WrongRequest, match="use either --point or --at"):

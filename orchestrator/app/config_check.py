@@ -121,13 +121,40 @@ def _advice(settings: Settings, job: "Job") -> tuple[SystemCheckResult, ...]:
 
     with compose.make_reader(job, compose.make_stop_request(None), settings.log) as reader:
         advice = load_engine(job.engine).advise(job, reader)
-    if source := _lost_source(settings, job):
-        advice = (*(each for each in advice if not (each.good and each.subject == source[0].subject)), *source)
+    moved = _moved_source(settings, job, advice)
+    if source := moved or _lost_source(settings, job):
+        others = (each for each in advice if each.subject != source[0].subject or not (moved or each.good))
+        advice = (*others, *source)
     subject = f"target {job.target.location}"
     if not job.copies or any(each.subject == subject and not each.good and each.hinders for each in advice):
         return advice
     lost = _lost_copies(settings, job, subject)
     return (*(each for each in advice if not (lost and each.good and each.subject == subject)), *lost)
+
+
+def _moved_source(
+    settings: Settings, job: "Job", advice: tuple[SystemCheckResult, ...]
+) -> tuple[SystemCheckResult, ...]:
+    """Return a line for a source that is not there, and lies under another name by what history remembers of it."""
+    from orchestrator.domain.plan import Refusal
+    from orchestrator.domain.source_state import SourceState
+    from orchestrator.engines.contract.engine import RunRequest
+    from orchestrator.engines.registry import load_engine
+    from orchestrator.history.database import is_write_open
+
+    subject, engine = f"source {job.source}", load_engine(job.engine)
+    if is_write_open(settings.where.history) or not any(each.subject == subject and not each.good for each in advice):
+        return ()
+    try:
+        with settings.views() as views:
+            request = RunRequest(now=compose.now(), notes="", remembered=views.memory(job.name))
+        with compose.make_reader(job, compose.make_stop_request(None), settings.log) as reader:
+            decision = engine.plan(job, engine.survey(job, request, reader), request)
+    except OrchestratorError:
+        return ()
+    if not isinstance(decision, Refusal) or decision.source is not SourceState.RENAMED:
+        return ()
+    return (SystemCheckResult(good=False, subject=subject, text=f"{decision.why}: {decision.hint}"),)
 
 
 def _lost_source(settings: Settings, job: "Job") -> tuple[SystemCheckResult, ...]:

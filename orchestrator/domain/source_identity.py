@@ -9,6 +9,7 @@ RESTORE_BEGUN = (
     "restore-begun"  # the same for the last restore of datasets, its instant and where to, until it has ended
 )
 LAST_RESTORE = "last-restore"  # the same for a text on the last restore of a job's source, its instant and the copy that it came from
+COPY_IDENTITY = "copy identity at "  # before a place's name: which copy of datasets it holds
 OWED = "snapshot-after is owed"  # the same for a run that holds the source still, and since when; empty: none does
 
 _LONGEST = 20  # digits of a guid

@@ -10,9 +10,10 @@ from orchestrator.domain.source_identity import SOURCE_STATE
 
 
 class SourceState(StrEnum):
-    """The state of a source on the day that it is lost. The first good run after its restore ends it."""
+    """The state of a source on the day that it is lost, or has another name. The first good run after that ends it."""
 
     GONE = "gone"
+    RENAMED = "renamed"
     ANEW = "made anew"
     RESTORING = "being restored"
     WAITING = "waiting in part"

@@ -14,6 +14,7 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.place import USED, parse_location
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.problem import SAME_COMMAND, UNSEEN, UnseenCopies, parse_unseen
+from orchestrator.domain.source_identity import COPY_IDENTITY
 from orchestrator.engines.contract.copies import PlaceIdentifier, PointLister
 from orchestrator.engines.contract.engine import Engine, implements
 from orchestrator.history.store import History
@@ -23,8 +24,6 @@ from orchestrator.runner.context import RunContext
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from datetime import datetime
-
-COPY_IDENTITY = "copy identity at "  # before a place's name, a small fact of a job: which copy of datasets it holds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

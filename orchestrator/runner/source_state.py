@@ -6,7 +6,14 @@ from typing import Any
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Refusal
-from orchestrator.domain.source_identity import LAST_RESTORE, RESTORED, SOURCE_IDENTITY, SOURCE_STATE, seen_restore_key
+from orchestrator.domain.source_identity import (
+    LAST_RESTORE,
+    RESTORED,
+    SOURCE_IDENTITY,
+    SOURCE_STATE,
+    parse_identity,
+    seen_restore_key,
+)
 from orchestrator.domain.source_state import SourceState, SourceStateRecord, next_source_state, parse_source_state
 from orchestrator.engines.contract.copies import SourceIdentifier
 from orchestrator.engines.contract.engine import implements
@@ -38,15 +45,17 @@ def remember_state(journal: RunRecorder, state: SourceState, why: str, hint: str
 
 
 def end_absence(journal: RunRecorder, engine: SourceIdentifier, world: Any) -> None:
-    """End the state of a source that was gone where the survey found it as it was at the last good run.
+    """End the state of a source that was gone, or renamed, where the survey found it as it was at the last good run.
 
     Why not at a good run alone: one that is refused for another reason, such as a target that is away, would leave it called gone.
     """
     history, job = journal.tools.history, journal.job.name
     known = parse_source_state(history.recall(job, SOURCE_STATE) or "")
-    if known is not None and known.state is SourceState.GONE:
-        found = engine.identity(world)
-        if found and found == history.recall(job, SOURCE_IDENTITY):
+    if known is not None and known.state in (SourceState.GONE, SourceState.RENAMED):
+        found, before = (
+            parse_identity(text) for text in (engine.identity(world), history.recall(job, SOURCE_IDENTITY) or "")
+        )
+        if found and before and (found.dataset, found.pool) == (before.dataset, before.pool):
             history.remember(job, SOURCE_STATE, "")
 
 

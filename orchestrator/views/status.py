@@ -175,7 +175,7 @@ def _source_value(found: SourceStateRecord | None) -> dict[str, Any] | None:
 
 def source_sentence(found: SourceStateRecord, now: datetime) -> str:
     """Return the state of a source that is lost or being restored, since when, and what its runs do meanwhile."""
-    rests = found.state in (SourceState.GONE, SourceState.ANEW, SourceState.RESTORING)
+    rests = found.state in (SourceState.GONE, SourceState.RENAMED, SourceState.ANEW, SourceState.RESTORING)
     mode = "its runs rest, and no snapshot is taken of it" if rests else "its runs go on"
     return f"source {found.state.value} (since {format_brief(found.since, now=now)}): {mode}: {shorten(found.why, 300)}"
 

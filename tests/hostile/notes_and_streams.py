@@ -54,6 +54,7 @@ from orchestrator.history.database import parse_stored
 from orchestrator.history.store import open_history
 from orchestrator.process.handover import parse_handover
 from orchestrator.process.holders import parse_line, parse_waits
+from orchestrator.process.moved_dataset import find_moved_dataset
 from orchestrator.runner import arrivals as weighed
 from orchestrator.runner import lock_holders, source_freeze
 from orchestrator.runner.decide import parse_ground
@@ -254,6 +255,7 @@ MORE: tuple[Target, ...] = (
     Target("look's new entries", told(lambda said: [own_look._created(line) for line in said.split(b"\n")]), (DRY_RUN,)),
     Target("stream", received, (begin(), compound() + b"".join(RECORDS), compound(), *REAL_STREAMS)),
     Target("marks of arrivals", text_of(parse_marks), (b"tank/a@b\tguid\t7\ntank/a@b\tcreatetxg\t8\n",)),
+    Target("moved dataset", lambda said: find_moved_dataset(7, 0, None, reader(said)), (b"1\ttank/photos\n=end\n",)),
     Target("packed list", told(pair_names), (xdr({"tosnap": "a"}), packed({"tosnap": "a", "n": 7}, "<"))),
     Target("stream's size", sent_size, (b"full\ttank/a@b\t7\nsize\t7\n",)),
     Target("lease's holder", leased, (b'{"purpose": "restore", "since": "2026-03-04T05:06:07+00:00", "pid": 7}', b'{"since": "9999-12-31"}')),

@@ -147,3 +147,89 @@ def test_a_source_whose_clone_elsewhere_was_promoted_says_where_its_snapshots_ar
     ran = run(master)
     assert (ran["outcome"], ran["moved_bytes"] < 1 << 20) == ("done", True), ran
     assert holds_the_same(master, "tank/photos" if way == "back" else "tank/new one")
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("source", "below"), [("tank", ""), ("tank/photos", "/photos")])
+def test_a_pool_that_was_imported_under_another_name_is_known_by_its_guid(
+    master: Machine, source: str, below: str
+) -> None:
+    """Each of the printed hints: the lines of the job file, and the commands; the next run is an increment each time."""
+    prepare(
+        master,
+        f"zfs create tank/photos; head -c 4M /dev/urandom >/tank/photos/one; zfs snapshot -r {source}@a",
+        source=source, disk=True, more="[snapshots]\nhourly = 2\n",
+    )  # fmt: skip
+    copy, name = f"vault/copies/{source.rpartition('/')[2]}", master.config + "/jobs/photos.toml"
+    master.sh("zpool export tank; zpool import tank lake; zfs snapshot -r lake@b")
+    for words in (("plan", "photos"), ("verify", "photos"), ("run", "photos")):
+        told = master.poolferry(*words, "--json").json
+        assert "the pool tank is imported as lake now, guid " in told["why"], told
+    (job,) = master.poolferry("status", "--json").json["jobs"]
+    assert (job["source_state"]["state"], "imported as lake" in job["source_state"]["why"]) == ("renamed", True), job
+    (checked,) = master.poolferry("check", "--system", "--json").json["jobs"]
+    (line,) = [one["text"] for one in checked["advice"] if one["subject"] == f"source {source}"]
+    assert told["hint"] in line, checked
+
+    # The lines of the job file.
+    before = master.read(name).decode()
+    (written,) = re.findall(r"write (source = \S+?) into", told["hint"])
+    more = re.findall(r"and (name = .*?) into its \[zfs\]", told["hint"])
+    assert (written, len(more)) == (f'source = "lake{below}"', int(not below)), told
+    master.write(name, before.replace(f'source = "{source}"', written) + "".join(f"[zfs]\n{line}\n" for line in more))
+    ran = run(master)
+    assert (ran["outcome"], ran["moved_bytes"] < 1 << 20) == ("done", True), ran
+    (job,) = master.poolferry("status", "--json").json["jobs"]
+    assert (job["state"], job["source_state"]) == ("up", None), job
+
+    # And the commands, from the other name back: the file says lake, the pool is called tank.
+    master.sh("zpool export lake; zpool import lake tank; zfs snapshot -r tank@c")
+    told = run(master)
+    assert "the pool lake is imported as tank now" in told["why"], told
+    (back,) = re.findall(r"give the former one back: (zpool export .*)$", told["hint"])
+    master.sh(back)
+    ran = run(master)
+    assert (ran["outcome"], ran["moved_bytes"] < 1 << 20) == ("done", True), ran
+    assert {one.partition("@")[2] for one in guids(master, copy)} >= {"a", "b", "c"}
+
+
+@pytest.mark.timeout(900)
+def test_a_source_and_a_target_that_were_renamed_are_known_by_their_guids(master: Machine) -> None:
+    prepare(
+        master,
+        "zfs create tank/photos; head -c 4M /dev/urandom >/tank/photos/one; zfs snapshot tank/photos@a",
+        disk=True,
+    )
+    # The dataset of the source, both ways.
+    master.sh("zfs rename tank/photos 'tank/my pictures'; zfs snapshot 'tank/my pictures@b'")
+    told = run(master)
+    assert told["why"] == "the source tank/photos is called tank/my pictures now", told
+    assert (
+        'write source = "tank/my pictures" into /etc/poolferry/jobs/photos.toml, and name = "photos" into its [zfs]'
+        in told["hint"]
+    )
+    (back,) = re.findall(r"give the former one back: (zfs rename .*)$", told["hint"])
+    master.sh(back)
+    assert run(master)["outcome"] == "done"
+
+    # Another one has its name meanwhile: the former one is named.
+    master.sh("zfs rename tank/photos tank/other; zfs create tank/photos; zfs snapshot tank/other@c")
+    told = run(master)
+    assert ("was made anew" in told["why"], "to copy tank/other on: write source" in told["hint"]) == (True, True), told
+    master.sh("zfs destroy tank/photos; zfs rename tank/other tank/photos")
+    assert run(master)["outcome"] == "done"
+
+    # The pool of the target, both ways.
+    master.sh("zpool export vault; zpool import vault attic; zfs snapshot tank/photos@d")
+    told = run(master)
+    assert "the copy is attic/copies/photos now, by its guid" in told["why"], told
+    (back,) = re.findall(r"give the pool its name back: (zpool export .*?); then", told["hint"])
+    master.sh(back)
+    ran = run(master)
+    assert (ran["outcome"], ran["moved_bytes"] < 1 << 20) == ("done", True), ran
+    master.sh("zpool export vault; zpool import vault attic; zfs snapshot tank/photos@e")
+    (line,) = re.findall(r"write (dataset = .*?) into \[place.vault\]", run(master)["hint"])
+    master.write("/etc/poolferry/targets.toml", f"[place.vault]\n{line}\n")
+    ran = run(master)
+    assert (ran["outcome"], ran["moved_bytes"] < 1 << 20) == ("done", True), ran
+    assert holds_the_same(master, copy="attic/copies/photos")

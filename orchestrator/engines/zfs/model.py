@@ -206,7 +206,8 @@ class ZfsSurvey:
     `held_older`: those kept by a hold whose tag names only the pool. `created`: creation times of snapshots, by guid; only for
     catch-up = "kept". `returning`: the source is a copy that is being restored, or a part of one, and this is the copy's root.
     `changes`: the changed entries of copies that were written to, where they could be seen. `origins`: the guids of snapshots outside of
-    the source that its clones come from, where these share none with their copies.
+    the source that its clones come from, where these share none with their copies. `moved`: where the dataset lies by its guid that was
+    the source's root at the last run, and `moved_copy`: that was the copy's; empty: where they were, or nowhere that can be seen.
     """
 
     source: SideSurvey
@@ -219,6 +220,8 @@ class ZfsSurvey:
     returning: str | None = None
     changes: Mapping[str, tuple[ChangedEntry, ...]] = field(default_factory=dict)
     origins: Mapping[str, int] = field(default_factory=dict)
+    moved: str = ""
+    moved_copy: str = ""
 
 
 # Actions of a plan, one class each. `dataset`: the name below the root, the same on both sides.

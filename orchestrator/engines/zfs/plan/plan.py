@@ -24,7 +24,7 @@ from orchestrator.engines.zfs.plan import transport
 from orchestrator.engines.zfs.plan.context import PlanContext, parent_dataset
 from orchestrator.engines.zfs.plan.dataset import decide_dataset, refuse_unfinished
 from orchestrator.engines.zfs.plan.dataset_plan import DatasetPlan, EncryptionInheritance
-from orchestrator.engines.zfs.plan.divergence import refuse_remade, refuse_renamed, restore_first
+from orchestrator.engines.zfs.plan.divergence import refuse_moved, refuse_remade, refuse_renamed, restore_first
 from orchestrator.engines.zfs.plan.renames import find_renamed, follow_renames, refuse_parent_first
 from orchestrator.engines.zfs.plan.resume import is_foreign
 from orchestrator.engines.zfs.plan.stages import Stages, arrange_stages, order_datasets
@@ -112,7 +112,7 @@ def _refuse_sides(case: PlanContext) -> Refusal | None:
         return refusal
     pool, below, _ = target.root.path.partition("/")
     if "" not in target.datasets and below and pool not in target.above:
-        return absent_pool(target.root)
+        return absent_pool(target.root, now=case.world.moved_copy, place=case.job.target.name)
     return transport.refuse_transport(case.job, source, target)
 
 
@@ -124,6 +124,8 @@ def refuse_lost_source(case: PlanContext) -> Refusal | None:
 def _refuse_absent_source(case: PlanContext) -> Refusal | None:
     if "" in case.world.source.datasets:
         return None
+    if case.world.moved:
+        return refuse_moved(case)
     hint = "correct `source` in the job file, or import its pool"
     if case.world.returning is None and case.world.target.datasets:
         hint = f"import its pool; or, if it is lost, {restore_first(case)}; or correct `source` in the job file"

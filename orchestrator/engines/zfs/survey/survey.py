@@ -25,6 +25,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Pipeline
 from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.source_identity import COPY_IDENTITY, SOURCE_IDENTITY, parse_identity
 from orchestrator.domain.units import Seconds
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.commands import commands
@@ -38,6 +39,7 @@ from orchestrator.engines.zfs.survey.parse import ABSENT, SideListing
 from orchestrator.engines.zfs.survey.resume_token import parse_token
 from orchestrator.engines.zfs.survey.versions import with_older_side
 from orchestrator.process.executor import Reader
+from orchestrator.process.moved_dataset import find_moved_dataset
 from orchestrator.process.pipeline import PipelineResult, pipeline_failure
 from orchestrator.process.reading_beside import ReadingBeside
 
@@ -78,7 +80,25 @@ def survey(job: Job, request: RunRequest, reader: Reader, *, whole: bool = False
         created=seen.created,
         changes=changes,
         origins=_survey_origins(source, target, reader),
+        moved=_find_moved_source(job, source, request, reader),
+        moved_copy=_find_moved_copy(job, target, request, reader),
     )
+
+
+def _find_moved_source(job: Job, source: SideSurvey, request: RunRequest, reader: Reader) -> str:
+    """Return where the source's root of the last run lies now, where something else or nothing has its name; else nothing."""
+    known, root = parse_identity(request.remembered.get(SOURCE_IDENTITY, "")), source.datasets.get("")
+    if known is None or known.root != str(job.source) or (root is not None and root.guid == known.dataset):
+        return ""
+    return find_moved_dataset(known.dataset, known.pool, job.source.host, reader)
+
+
+def _find_moved_copy(job: Job, target: SideSurvey, request: RunRequest, reader: Reader) -> str:
+    """Return where the copy of the last run lies now, where the pool of the place is not imported; disks have names of their own."""
+    known = request.remembered.get(COPY_IDENTITY + job.target.name, "")
+    if target.pool_guid or job.target.disk or not known.isdecimal():
+        return ""
+    return find_moved_dataset(int(known), 0, target.root.host, reader)
 
 
 def _survey_origins(source: SideSurvey, target: SideSurvey, reader: Reader) -> dict[str, int]:

@@ -63,7 +63,7 @@ def compare_guids(case: PlanContext, *, point: str | None) -> GuidComparison | R
 def _refuse_absent_copy(case: PlanContext) -> Refusal:
     target = case.world.target
     if not target.pool_guid:
-        return absent_pool(target.root)
+        return absent_pool(target.root, now=case.world.moved_copy, place=case.job.target.name)
     return Refusal(
         why=f"there is no copy at {target.root}", evidence=(), hint=f"poolferry run {case.job.name}, then verify again"
     )

@@ -39,6 +39,66 @@ def decided(world: Ferry, remembered: dict[str, str], *allowed: str) -> ActionPl
     return decide_actions(world.job, world.survey(), replace(requested(*allowed), remembered=remembered))
 
 
+def moved(now: str, remembered: dict[str, str], *, gone: bool = True) -> Refusal:
+    """The decision on a source whose dataset of the last run lies under another name now."""
+    world, _ = copied("a")
+    if gone:
+        world.source.destroy(ROOT)
+    else:
+        made_anew(world, pool=False)
+    refusal = decide_actions(world.job, replace(world.survey(), moved=now), replace(requested(), remembered=remembered))
+    assert isinstance(refusal, Refusal)
+    return refusal
+
+
+def test_a_pool_with_another_name_is_told_with_the_lines_and_the_command() -> None:
+    refusal = moved("lake/photos", {SOURCE_IDENTITY: f"5 7 {ROOT}"})
+    assert refusal.why == f"the pool tank is imported as lake now, guid 7, so the source {ROOT} is not there"
+    assert refusal.hint == (
+        'to go on under that name: write source = "lake/photos" into photos.toml; or give the former one back: '
+        "zpool export lake && zpool import lake tank"
+    )
+    assert refusal.source is SourceState.RENAMED
+    assert moved("lake/photos", {SOURCE_IDENTITY: f"5 0 {ROOT}"}).why.startswith(
+        "the pool tank is imported as lake now, so"
+    )
+    assert moved("lake/photos", {}).evidence == ()
+
+
+def test_a_dataset_with_another_name_is_told_and_its_copy_keeps_its_own() -> None:
+    refusal = moved("tank/new name", {SOURCE_IDENTITY: f"5 7 {ROOT}"})
+    assert refusal.why == f"the source {ROOT} is called tank/new name now"
+    assert refusal.hint == (
+        'to go on under that name: write source = "tank/new name" into photos.toml, and name = "photos" into its [zfs]; or give the '
+        f"former one back: zfs rename 'tank/new name' {ROOT}"
+    )
+    assert "give the former one back" not in moved("lake/other", {SOURCE_IDENTITY: f"5 0 {ROOT}"}).hint
+
+
+def test_one_that_has_another_in_its_place_is_named_before_the_restore() -> None:
+    refusal = moved("tank/old", {SOURCE_IDENTITY: f"5 7 {ROOT}"}, gone=False)
+    assert "was made anew since the last run" in refusal.why
+    assert refusal.evidence[-1] == "what was copied is called tank/old now, by its guid"
+    assert refusal.hint.startswith('to copy tank/old on: write source = "tank/old" into photos.toml')
+    assert "restore it first: poolferry restore run photos" in refusal.hint
+
+
+def test_a_copy_whose_pool_has_another_name_is_told_so() -> None:
+    world, remembered = copied("a")
+    gone = replace(world.survey().target, datasets={}, above=frozenset(), pool_guid=0)
+    seen = replace(world.survey(), target=gone, moved_copy="attic/copies/photos")
+    refusal = decide_actions(world.job, seen, replace(requested(), remembered=remembered))
+    assert isinstance(refusal, Refusal)
+    assert (
+        refusal.why
+        == f"the pool vault of the target {COPY} is not imported, and the copy is attic/copies/photos now, by its guid"
+    )
+    assert refusal.hint.startswith(
+        'to go on there: write dataset = "attic/copies" into [place.vault] of targets.toml; or give the pool its name back: '
+        "zpool export attic && zpool import attic vault; then "
+    )
+
+
 @pytest.mark.parametrize("snapshots", [(), ("autosnap_of_nothing",)])
 @pytest.mark.parametrize("target", [True, False], ids=["copied", "another disk, still without a copy"])
 def test_a_pool_that_was_made_anew_is_restored_first(snapshots: tuple[str, ...], target: bool) -> None:

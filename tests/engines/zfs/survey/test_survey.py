@@ -19,6 +19,7 @@ from orchestrator.domain.errors import (
 )
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Pipeline, Plan, Step
+from orchestrator.domain.source_identity import SOURCE_IDENTITY
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs import ENGINE
 from orchestrator.engines.zfs.model import (
@@ -98,6 +99,36 @@ def test_properties_of_ours_are_asked_for_apart_where_one_may_have_several_lines
                 survey(job(), ASKED, requested)
         else:
             assert survey(job(), ASKED, requested).target.datasets[""].waits is waits
+
+
+def test_a_source_that_is_not_there_is_looked_for_by_its_guid_and_a_copy_whose_pool_is_away() -> None:
+    away = "=here 0 no mbuffer 2.3.9\n=pool 0 ABSENT\n"
+    answer = (holds("find-datasets.sh"), scripted_result(b"5\tlake/photos\n=end\n"))
+    for remembered, source, target, places in (
+        ({SOURCE_IDENTITY: f"3 5 {SOURCE}"}, away, THERE, ("lake/photos", "")),
+        ({SOURCE_IDENTITY: f"3 6 {SOURCE}"}, away, THERE, ("", "")),
+        ({SOURCE_IDENTITY: f"3 5 {SOURCE}"}, HERE, THERE, ("lake/photos", "")),  # another has its name
+        ({SOURCE_IDENTITY: f"3 5 {SOURCE}x"}, away, THERE, ("", "")),
+        ({}, away, THERE, ("", "")),
+        ({"copy identity at vault": "3"}, HERE, away, ("", "lake/photos")),
+        ({"copy identity at vault": "3"}, HERE, THERE, ("", "")),
+        ({"copy identity at vault": ""}, HERE, away, ("", "")),
+    ):
+        seen = survey(job(), replace(ASKED, remembered=remembered), reader(source, target, answer))
+        assert (seen.moved, seen.moved_copy) == places, remembered
+    on_a_disk = replace(job(), target=replace(job().target, disk="red"))
+    seen = survey(on_a_disk, replace(ASKED, remembered={"copy identity at vault": "3"}), reader(HERE, away, answer))
+    assert seen.moved_copy == ""
+
+
+def test_what_a_clone_comes_from_outside_of_the_source_is_asked_for_where_its_copy_shares_nothing_with_it() -> None:
+    clone = HERE.replace("origin\t-\t-", "origin\ttank/new@z\t-").replace("@a\t1\t2", "@b\t5\t6")
+    assert clone != HERE
+    answer = (holds("confirm.sh"), scripted_result(b"tank/new@z\tguid\t1\n"))
+    assert survey(job(), ASKED, reader(clone, THERE, answer)).origins == {"tank/new@z": 1}
+    refused = (holds("confirm.sh"), scripted_result(exits=(1,), words=SAID.format("permission denied")))
+    assert survey(job(), ASKED, reader(clone, THERE, refused)).origins == {}
+    assert survey(job(), ASKED, reader(clone.replace("@b\t5", "@b\t1"), THERE)).origins == {}
 
 
 def words(pipeline: Pipeline) -> tuple[str, ...]:

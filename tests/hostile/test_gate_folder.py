@@ -38,9 +38,10 @@ def test_points_are_added_through_a_gate_as_without_it(house: House, sshd: Sshd,
     house.write("many/a", "one file")
     os.link(house.source / "many/a", house.source / "many/b")
     folder = gate(house, sshd)
-    house.job(target=sshd.url(folder), pipe=sshd.pipe, rsync=keys)
+    house.job(target=sshd.url(folder), pipe=sshd.pipe, rsync=keys, verify={"read-all-within": "30d"})
     assert (first := house.run()).outcome == "done", first
     assert house.run().outcome == "nothing-to-do"
+    assert (read := house.call("verify", "photos", "--due")).code == 0, read
     house.target = folder
     before = facts(house.point())
     house.write("plain", "changed")

@@ -11,7 +11,8 @@ from orchestrator.app.session import stop_on_signals
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.fast_dataclass import dataclass, field
+from orchestrator.domain.fast_dataclass import dataclass, field, replace
+from orchestrator.domain.hint_phrases import PHRASES_OF_LOOK, name_hosts, say_hint
 from orchestrator.domain.plan import Decision, Refusal
 from orchestrator.domain.run import Outcome
 
@@ -45,10 +46,17 @@ def plan_run(settings: Settings, name: str, *, allowed: frozenset[str] = frozens
     if job.target.rotates:
         return _without_a_disk(settings, known, job)
     stop = compose.make_stop_request(None)
-    with stop_on_signals(stop):
-        planned = _look(settings, job, stop, allowed)
+    try:
+        with stop_on_signals(stop):
+            planned = _look(settings, job, stop, allowed)
+    except OrchestratorError as error:
+        error.hint = name_hosts(say_hint(error.hint, PHRASES_OF_LOOK), job)
+        raise
     removes = tuple((each.point.name, each.reason) for each in planned.going)
-    return DryRun(decision=planned.decision, removes=removes, short=planned.short)
+    decision = planned.decision
+    if isinstance(decision, Refusal):
+        decision = replace(decision, hint=name_hosts(decision.hint, job))
+    return DryRun(decision=decision, removes=removes, short=planned.short)
 
 
 def _without_a_disk(settings: Settings, known: "Configuration", job: "Job") -> DryRun:

@@ -235,7 +235,11 @@ class PointReader:
                 "of each, then `diff -rq --no-dereference` with both folders",
             )
         tree = f"ls -la {quoted(point.tree.path)}"
-        look = tree if point.tree.host is None else f"{point.tree.host.ssh} {quoted(tree)}"
+        look = (
+            tree
+            if point.tree.host is None
+            else f"{point.tree.host.ssh_with(self._job.pipe.ssh_options)} {quoted(tree)}"
+        )
         return OrchestratorError(
             f"point {point.name} of {job} has no manifest, so its names are not recorded",
             hint=f"look at the copy itself: {look}; the next run that makes a point writes a manifest",

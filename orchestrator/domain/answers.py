@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, AnyStr, TypeVar
 
 from orchestrator.domain.errors import Evidence, UnreadableAnswer
+from orchestrator.domain.hint_phrases import HOLDS_COMMAND
 from orchestrator.domain.names import printable_word
 from orchestrator.domain.plan import Command
 
@@ -69,7 +70,7 @@ def unreadable(program: str, command: Command, said: bytes | None, error: Except
         hint=(
             f"`{command.host.ssh} true` must print nothing: mend the login scripts there; else " if command.host else ""
         )
-        + "run the command by hand: `poolferry show RUN` holds it",
+        + HOLDS_COMMAND,
     )
 
 
@@ -79,7 +80,7 @@ def too_much(program: str, evidence: Evidence, hint: str = "") -> UnreadableAnsw
     return UnreadableAnswer(
         f"{program}{where} said more than an answer may hold, so it was ended",
         evidence=evidence,
-        hint=hint or "run the command by hand: `poolferry show RUN` holds it; nothing that it said was used",
+        hint=hint or f"{HOLDS_COMMAND}; nothing that it said was used",
     )
 
 

@@ -3,12 +3,23 @@
 A table writes them as for a run. A restore, a drill and a verification say them in their own words, where each hint leaves a run.
 """
 
+import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from orchestrator.domain.job import Job
 
 FROM_SCRATCH = "start that copy from scratch beside the old one: poolferry run JOB --aside"
 WITHOUT_RECORDS = "to copy it all the same, without a bookmark: poolferry run JOB --allow no-bookmarks"
 GOES_ON = "what arrived is kept, and the next attempt continues from it"
 LOOKS_AGAIN = "the next attempt looks again"
+HOLDS_COMMAND = "run the command by hand: `poolferry show RUN` holds it"
+# Of a look that is no run, so nothing of it is recorded: its command is among the evidence.
+PHRASES_OF_LOOK = {
+    HOLDS_COMMAND: "run the command by hand",
+    "the whole output is in `poolferry show RUN`": "run the command by hand",
+}
 EARLIER_WHOLE = "every earlier point is whole"
 KEEP_FEWER = "or let [keep] keep fewer points: the next run removes those first, and continues from what is there"
 # Of a mirror, which has no points: it is the only copy at its place, and is changed itself.
@@ -41,6 +52,24 @@ def phrases_of_reader(typed: str) -> Mapping[str, str]:
         GOES_ON: anew,
         LOOKS_AGAIN: f"it looks again: {typed}",
     }
+
+
+def name_hosts(hint: str, job: "Job") -> str:
+    """Return a hint in which each host of a job is reached as its runs reach it: with the job's own ssh-options, and in place of HOST.
+
+    Why: without them, such as a key or a file of settings, the command is asked for a password, or ends at another machine.
+    """
+    hosts = {
+        place.host: None
+        for place in (job.source, job.target.location)
+        if place.host is not None and not place.host.here
+    }
+    for host in hosts:
+        hint = hint.replace("ssh HOST ", f"{host.ssh} ")
+        if job.pipe.ssh_options:
+            told = host.ssh_with(job.pipe.ssh_options).replace("\\", r"\\")
+            hint = re.sub(rf"\b{re.escape(host.ssh)}(?=[ `;,)]|$)", told, hint)
+    return hint
 
 
 def say_hint(hint: str, phrases: Mapping[str, str]) -> str:

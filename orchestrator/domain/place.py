@@ -39,6 +39,10 @@ class Host:
         """Return the words by which a person reaches it in a shell: ssh -p 2222 ann@nas."""
         return f"{self.shell} {shlex.quote(self.login())}"
 
+    def ssh_with(self, options: Sequence[str]) -> str:
+        """Return the same with a job's own ssh-options: ssh -F /etc/nas -p 2222 ann@nas."""
+        return " ".join(("ssh", *map(shlex.quote, options), *self.ssh.split(" ")[1:]))
+
     @property
     def shell(self) -> str:
         """Return the same without the host, as RSYNC_RSH has it: ssh -p 2222."""

@@ -22,7 +22,7 @@ from orchestrator.domain.errors import (
 )
 from orchestrator.domain.events import RunMessage, RunStarted, RunWaits, StepStarted
 from orchestrator.domain.fast_dataclass import replace
-from orchestrator.domain.hint_phrases import PHRASES_OF_MIRROR, phrases_of_reader, say_hint
+from orchestrator.domain.hint_phrases import PHRASES_OF_MIRROR, name_hosts, phrases_of_reader, say_hint
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal, Step
@@ -235,7 +235,12 @@ class RunRecorder:
 
     def said_hint(self, hint: str) -> str:
         """Return a hint of this job, in the words of its command; tables of what programs say know neither, and write JOB in its place."""
-        return say_hint(hint, self._phrases).replace("poolferry run JOB", f"poolferry run {self.job.name}")
+        told = (
+            say_hint(hint, self._phrases)
+            .replace("poolferry run JOB", f"poolferry run {self.job.name}")
+            .replace("poolferry show RUN", f"poolferry show {self.run}")
+        )
+        return name_hosts(told, self.job) if "ssh " in told else told
 
     def ended_by(
         self, error: OrchestratorError | OSError, *, continues: str, what: str = "", found: Sequence[str] = ()

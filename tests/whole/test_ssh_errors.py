@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.whole.house import House, Ran
+from tests.whole.house import House, Ran, hinted_commands
 from tests.whole.sshd import Sshd, free_port, make_key, sshd
 
 pytestmark = pytest.mark.slow
@@ -81,10 +81,20 @@ def test_a_login_that_talks(house: House, tmp_path: Path) -> None:
     server = host_with(tmp_path, "echo Welcome to this machine")
     try:
         run = refused_to_copy(house, server)
+        planned = house.call("plan", "photos")
+        [command] = hinted_commands(run["hint"], "ssh")
+        typed = subprocess.run(command, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
     finally:
         server.stop()
     assert 'it begins with "Welcome to this machine' in run["why"], run
-    assert "must print nothing" in run["hint"]
+    assert run["hint"].startswith(f"`ssh -F {server.folder}/client -p ")
+    assert "` must print nothing" in run["hint"]
+    assert f"`poolferry show {run['run']}` holds it" in run["hint"]
+    assert house.follow(run["hint"]).code == 0
+    assert planned.value["hint"] == run["hint"].partition(": `poolferry show")[0], (
+        "a plan is no run that could be shown"
+    )
+    assert typed.stdout == "Welcome to this machine\n", "with the job's own ssh-options it is the same login"
 
 
 def test_the_host_has_another_key(house: House, sshd: Sshd) -> None:

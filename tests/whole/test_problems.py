@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.verify.manifest import read_manifest, write_manifest
 from tests.whole.damage import WITHOUT_POWER, rot
 from tests.whole.house import House, Ran, facts
 
@@ -123,6 +124,34 @@ def test_a_restore_without_a_sound_manifest_ends_and_says_that_nothing_is_verifi
     )
     assert again.outcome == "done", again
     assert facts(house.folder / "back") == earlier
+
+
+@pytest.mark.parametrize("of", ["another point", "a forger"])
+def test_a_restore_ends_where_the_manifest_is_not_that_of_its_point(house: House, of: str) -> None:
+    """Before, it failed each time as the copy was said to be damaged, which a run was to mend, and the marker stayed."""
+    copied(house)
+    expected = facts(house.point())
+    own = manifest(house).read_bytes()
+    if of == "another point":
+        manifest(house).write_bytes((house.target / "points" / f"{house.points()[0]}.manifest.gz").read_bytes())
+    else:
+        header, entries = read_manifest(str(manifest(house)))
+        write_manifest(
+            str(manifest(house)),
+            header,
+            [entry._replace(digest="xxh128:" + 32 * "0") if entry.kind == "f" else entry for entry in entries],
+        )
+    assert manifest(house).read_bytes() != own
+    ran = house.call("restore", "run", "photos", "--to", str(house.folder / "back"))
+    assert (ran.code, ran.outcome, "all of it is back, and not verified" in ran["why"]) == (1, "failed", True), (
+        ran.value
+    )
+    assert any(each.startswith("compared with that manifest all the same: ") for each in ran["warnings"]), ran.value
+    assert "mends the copy" not in ran["hint"]
+    assert facts(house.folder / "back") == expected, "all is there, open, and without a marker"
+    manifest(house).write_bytes(own)
+    assert house.call("verify", "photos").outcome == "done"
+    assert state(house)[0] == "up"
 
 
 def test_a_manifest_that_is_missing_is_seen_by_a_run_alone(house: House) -> None:

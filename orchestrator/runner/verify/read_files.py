@@ -63,6 +63,9 @@ _OF_ROOT = "o"  # the letter of attributes that only root may set
 DAMAGE = (Verdict.ROTTEN, Verdict.EDITED, Verdict.UNREADABLE, Verdict.MISSING)
 
 
+_NOT_JUDGED = VerificationResult(entries=0, files_read=0, bytes_read=0, took_s=0, counts=(), findings=())
+
+
 def verify_tree(work: TreeVerification, journal: RunRecorder, writer: Writer, notes: str) -> VerificationResult:
     """Read the whole tree, record the verdict, and note damage beside a point. Raises: OrchestratorError."""
     if work.point.manifest is None:
@@ -93,7 +96,14 @@ def verify_tree(work: TreeVerification, journal: RunRecorder, writer: Writer, no
             raise
         note_bad_manifest(journal, work.point, error.why)
         journal.forged = error.why
-        return VerificationResult(entries=0, files_read=0, bytes_read=0, took_s=0, counts=(), findings=())
+        return _NOT_JUDGED
+    if (
+        work.restored and journal.forged and not reading.sound
+    ):  # what is not this point's manifest keeps no restore from its end
+        journal.warn(
+            f"compared with that manifest all the same: {describe_counts(reading)}: {describe_first_findings(reading)}"
+        )
+        return _NOT_JUDGED
     if work.restored and not reading.sound:
         journal.copy_damaged = _is_copy_damaged(work, reading, manifest, journal, writer, notes)
     if not work.restored:

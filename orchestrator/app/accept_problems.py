@@ -4,7 +4,7 @@ from orchestrator import compose
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.problem import Problem, ProblemType, problem_hint
 
-_TO_ACCEPT = (ProblemType.DAMAGED, ProblemType.MANIFEST, ProblemType.POINTS_GONE)
+_TO_ACCEPT = (ProblemType.DAMAGED, ProblemType.MANIFEST, ProblemType.POINTS_GONE, ProblemType.SOURCE_ROTTEN)
 
 
 def accept_problems(settings: Settings, name: str, point: str | None) -> tuple[Problem, ...]:
@@ -14,7 +14,7 @@ def accept_problems(settings: Settings, name: str, point: str | None) -> tuple[P
         known = history.problems.open_of(job.name)
         chosen = tuple(each for each in known if each.point == (point or "") and each.kind in _TO_ACCEPT)
         if not chosen:
-            what = f"point {point}" if point else f"the points of {name}"
+            what = f"point {point}" if point else f"the points or the source of {name}"
             left = [each for each in known if each.kind is ProblemType.LEFT_OUT and each.point == point]
             more = f"; files that were left out: {problem_hint(left[0], newest=point)}" if left else ""
             raise WrongRequest(f"nothing is wrong with {what} that could be accepted{more}")

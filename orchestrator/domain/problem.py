@@ -37,7 +37,8 @@ class ProblemType(StrEnum):
     DAMAGED: a point differs from its manifest. MANIFEST: a point's manifest is missing, unreadable, or not the one that this
     host wrote, so nothing in the point can be verified. POINTS_GONE: points vanished that [keep] did not remove.
     HALF_WRITTEN: a mirror holds a part of a newer state, as the run that changed it did not end: no copy is whole.
-    LEFT_OUT: a point lacks files that could not be read at the source, or has other times or attributes of them than the source.
+    SOURCE_ROTTEN: files at the source have other bytes than when they were copied, with size and time as then: no run copies them, and the
+    points have the good ones. LEFT_OUT: a point lacks files that could not be read at the source, or has other times or attributes of them than the source.
     KIT: what a recovery needs beside copies of files is damaged. UNPRUNED: snapshots of the source that no rule keeps stay, as no
     run copied all of it: its pool fills.
     """
@@ -46,6 +47,7 @@ class ProblemType(StrEnum):
     MANIFEST = "manifest"
     POINTS_GONE = "points-gone"
     HALF_WRITTEN = "half-written"
+    SOURCE_ROTTEN = "source-rotten"
     KIT = "kit"
     LEFT_OUT = "left-out"
     UNPRUNED = "unpruned"
@@ -142,6 +144,8 @@ def problem_sentence(problem: Problem) -> str:
             return f"{gone} vanished from {problem.place} that [keep] did not remove: {shown}{more}"
         case ProblemType.HALF_WRITTEN:
             return f"the mirror is half written: {problem.why}"
+        case ProblemType.SOURCE_ROTTEN:
+            return f"{show_count(problem.count, 'file')} rotten at the source: {shown}{more}; the good copy is in point {problem.why}"
         case ProblemType.KIT:
             return problem.why
         case ProblemType.UNPRUNED:
@@ -193,6 +197,11 @@ def problem_hint(problem: Problem, *, newest: str | None) -> str:
             )
         case ProblemType.HALF_WRITTEN:
             return f"`poolferry run {job}` goes on with it"
+        case ProblemType.SOURCE_ROTTEN:
+            return (
+                f"`poolferry verify {job} --source` names the command that brings the good copy back, and this is over once it finds none; "
+                f"if they are to stay as they are: {accept}"
+            )
         case ProblemType.KIT:
             return f"`poolferry run {job}` writes it anew; look at the disk's health, too (smartctl -a)"
         case ProblemType.UNPRUNED:

@@ -38,6 +38,7 @@ def problem(
         (problem(ProblemType.MANIFEST), "point p1 cannot be verified: rot"),
         (problem(ProblemType.KIT, point=""), "rot"),
         (problem(ProblemType.HALF_WRITTEN, point=MIRROR), "the mirror is half written: rot"),
+        (problem(ProblemType.SOURCE_ROTTEN, "a", point="", why="p1"), "1 file rotten at the source: a; the good copy is in point p1"),
         (problem(ProblemType.POINTS_GONE, "p1", "p2", point=""), "2 points vanished from /backup/photos that [keep] did not remove: p1, p2"),
         (
             problem(ProblemType.UNPRUNED, point="", why="hourly ones would go"),
@@ -73,6 +74,7 @@ def test_a_problem_is_one_sentence(found: Problem, says: str) -> None:
         (problem(ProblemType.POINTS_GONE, point=""), "if that was meant: poolferry points accept photos"),
         (problem(ProblemType.LEFT_OUT, "x"), "then poolferry run photos"),
         (problem(ProblemType.HALF_WRITTEN, point=MIRROR), "`poolferry run photos` goes on with it"),
+        (problem(ProblemType.SOURCE_ROTTEN, "a", point="", why="p1"), "`poolferry verify photos --source` names the command"),
         (problem(ProblemType.KIT, point=""), "`poolferry run photos` writes it anew"),
         (problem(ProblemType.UNPRUNED, point=""), "`poolferry plan photos` says what cannot be copied"),
     ],

@@ -193,6 +193,49 @@ def test_rot_at_the_source_is_told_and_the_good_copy_stays(house: House) -> None
     assert house.call("verify", "photos").code == 0
 
 
+def test_rot_at_the_source_is_over_only_once_a_reading_finds_none(house: House) -> None:
+    """Before, the next run, which does not see it, ended the failing state, and nobody was told of it again."""
+    copied(house)
+    rot(house.source / "one")
+    read = house.call("verify", "photos", "--source")
+    house.write("new", "since")
+    for outcome in ("done", "nothing-to-do"):
+        assert house.run().outcome == outcome
+        assert house.call("verify", "photos").outcome == "done"
+        told = house.call("status")
+        [job] = told.value["jobs"]
+        [problem] = job["problems"]
+        assert (told.code, job["state"], problem["kind"], problem["paths"]) == (
+            4,
+            "failing",
+            "source-rotten",
+            ["one"],
+        ), job
+        assert job["why"].startswith(f"1 file rotten at the source: one; the good copy is in point {read['point']}"), (
+            job
+        )
+    assert house.follow(job["hint"]).code == 1
+    assert house.follow(house.follow(job["hint"])["hint"]).outcome == "done"
+    assert house.follow(job["hint"]).outcome == "done"
+    assert (house.call("status").code, house.call("status").value["jobs"][0]["problems"]) == (0, [])
+    rot(house.source / "one")
+    assert house.call("verify", "photos", "--source").code == 1
+    assert house.run().outcome in ("done", "nothing-to-do")
+    assert house.follow(house.call("status").value["jobs"][0]["hint"], 1).code == 0, "the second command: keep it so"
+    assert house.call("status").code == 0
+
+
+def test_a_source_that_is_not_there_is_named_by_a_verification_of_it(house: House) -> None:
+    copied(house)
+    house.source.rename(house.folder / "elsewhere")
+    read = house.call("verify", "photos", "--source")
+    assert (read.code, read["why"].startswith("the folder is not there"), read["hint"].startswith("mount it")) == (
+        1,
+        True,
+        True,
+    ), read
+
+
 def test_a_rotten_source_does_not_pass_as_a_change(house: House) -> None:
     """Contents are compared, so rsync does copy it; the run says what it was, and the older point keeps the good one."""
     copied(house, rsync={"checksum": True})

@@ -144,6 +144,12 @@ _TABLE = (
         hint="look at the kernel's messages and the disk's health (smartctl -a) before anything else",
     ),
     FailureRow(
+        words=r"sync: error opening [^\n]*: No such file",
+        error=SourceMissing,
+        why="the folder is not there",
+        hint="mount it, or correct its path in the job file or in targets.toml",
+    ),
+    FailureRow(
         words=r'(change_dir|link_stat) "" failed: No such file',
         error=SourceMissing,
         why="the source is not there",

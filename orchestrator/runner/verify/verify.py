@@ -4,6 +4,7 @@ import contextlib
 import os
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import OrchestratorError, VerificationFailed
@@ -13,6 +14,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal, TreeVerification
 from orchestrator.domain.point import Finding, RestorePoint, Verdict, VerificationResult, VerifyJobResult
+from orchestrator.domain.problem import ProblemType
 from orchestrator.domain.run import Outcome, RunReport, RunType, unrecorded_report
 from orchestrator.domain.units import show_count, show_duration, show_size
 from orchestrator.engines.contract.comparison import CopyComparer
@@ -208,6 +210,18 @@ def _warn_of_source(
     return rotten, unread
 
 
+def _note_rotten_source(journal: RunRecorder, point: RestorePoint, rotten: Sequence[Finding], *, whole: bool) -> None:
+    """Record which files are rotten at the source, until a reading finds none: no run sees them, and a good one does not end it."""
+    job, place = journal.job.name, journal.job.target.name
+    if rotten:
+        paths = sorted(os.fsdecode(found.path) for found in rotten)
+        kind, why = ProblemType.SOURCE_ROTTEN, point.name
+        journal.verdicts.problems.open(job, place, kind, "", why=why, paths=paths, count=len(paths), now=journal.now)
+    elif whole:
+        by = "all of the source was read, and none was found"
+        journal.tools.history.problems.end(job, place, (ProblemType.SOURCE_ROTTEN,), None, by=by, now=journal.now)
+
+
 def _hint_of_difference(job: str, point: RestorePoint, reading: VerificationResult) -> str:
     """Return what helps where a point does not match its manifest."""
     if point.unfinished:
@@ -232,6 +246,8 @@ def _judge(
     beside: str,
 ) -> RunReport:
     rotten, unread = _warn_of_source(journal, point, source) if source else ((), ())
+    if source:
+        _note_rotten_source(journal, point, rotten, whole=not unread)
     read = (
         f"{show_count(reading.files_read, 'file')}, {show_size(reading.bytes_read)}, in {show_duration(reading.took_s)}"
     )

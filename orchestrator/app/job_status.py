@@ -214,7 +214,7 @@ def judge_job(
         points=found.points.number,
     )
     health = judge_health(judged, now=now, late_after=job.late_after)
-    if moved:
+    if moved and job.copies:
         why = "no copy is there yet" if health.state is JobState.NEW else health.why
         why = f"{why}; {job.target.name} was {moved} at the last run, and its copies lie there"
         health = replace(health, why=why)

@@ -18,9 +18,11 @@ _LIMIT = 1 << 20
 def find_moved_dataset(guid: int, pool_guid: int, host: Host | None, reader: Reader) -> str:
     """Return the name of the dataset now; empty: it is nowhere, in two places, set aside, or that cannot be seen, as through a gate.
 
-    `pool_guid`: of the pool that it lies in; 0: any.
+    `guid`: 0: the pool itself is meant; `pool_guid`: of the pool that it lies in; 0: any.
     """
-    command = scripts.script_command("process", "find-datasets.sh", str(guid), effect=Effect.READS, host=host)
+    command = scripts.script_command(
+        "process", "find-datasets.sh", str(guid), str(pool_guid), effect=Effect.READS, host=host
+    )
     try:
         result = reader.read(Pipeline(stages=(command,)), limit=_LIMIT, timeout=_PATIENCE)
         found = parse_moved(text_lines(result.stdout)) if result.well else ()

@@ -161,15 +161,24 @@ def test_a_pool_that_was_imported_under_another_name_is_known_by_its_guid(
         source=source, disk=True, more="[snapshots]\nhourly = 2\n",
     )  # fmt: skip
     copy, name = f"vault/copies/{source.rpartition('/')[2]}", master.config + "/jobs/photos.toml"
+    master.job("health", 'engine = "pool"\nsource = "tank"\n')
+    assert master.poolferry("run", "health", "--json").json["outcome"] == "nothing-to-do"
     master.sh("zpool export tank; zpool import tank lake; zfs snapshot -r lake@b")
     for words in (("plan", "photos"), ("verify", "photos"), ("run", "photos")):
         told = master.poolferry(*words, "--json").json
         assert "the pool tank is imported as lake now, guid " in told["why"], told
-    (job,) = master.poolferry("status", "--json").json["jobs"]
+    (job,) = [one for one in master.poolferry("status", "--json").json["jobs"] if one["job"] == "photos"]
     assert (job["source_state"]["state"], "imported as lake" in job["source_state"]["why"]) == ("renamed", True), job
-    (checked,) = master.poolferry("check", "--system", "--json").json["jobs"]
+    (checked,) = [one for one in master.poolferry("check", "--system", "--json").json["jobs"] if one["job"] == "photos"]
     (line,) = [one["text"] for one in checked["advice"] if one["subject"] == f"source {source}"]
     assert told["hint"] in line, checked
+
+    told_pool = master.poolferry("run", "health", "--json").json
+    assert told_pool["why"] == "the pool tank is imported as lake now, by its guid", told_pool
+    (health,) = re.findall(r"write (source = .*?) into", told_pool["hint"])
+    master.job("health", f'engine = "pool"\n{health}\n')
+    assert master.poolferry("run", "health", "--json").json["outcome"] == "nothing-to-do"
+    master.sh("rm /etc/poolferry/jobs/health.toml")
 
     # The lines of the job file.
     before = master.read(name).decode()

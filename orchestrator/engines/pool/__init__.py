@@ -9,6 +9,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.scrub import PoolScrub
+from orchestrator.domain.source_identity import SOURCE_IDENTITY, SourceIdentity
 from orchestrator.engines.contract.engine import (
     RunRequest,
     StageResults,
@@ -52,7 +53,19 @@ class PoolEngine:
         return check_system(job, reader)
 
     def survey(self, job: Job, request: RunRequest, reader: Reader) -> PoolSurvey:
-        return survey(job, reader)
+        return survey(job, reader, known=request.remembered.get(SOURCE_IDENTITY, ""))
+
+    def identity(self, world: PoolSurvey) -> str:
+        """Return the identity of the pool by its guid; a pool that is watched has no dataset of its own to be known by."""
+        return (
+            str(SourceIdentity(dataset=0, pool=int(world.guid), root=str(world.root))) if world.guid.isdecimal() else ""
+        )
+
+    def identity_of_kit(self, content: str) -> str:
+        return ""
+
+    def waiting(self, world: PoolSurvey) -> tuple[str, ...]:
+        return ()
 
     def later(self, request: RunRequest) -> tuple[str, ...]:
         return ("orchestrator.engines.pool.plan",)

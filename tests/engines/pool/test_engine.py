@@ -1,5 +1,6 @@
 """The engine's face: options that fit, confirmations, errors, and clear words where there is no copy."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -20,6 +21,7 @@ from orchestrator.domain.errors import (
 )
 from orchestrator.domain.job import Limit, VerifyRules
 from orchestrator.domain.place import Location
+from orchestrator.domain.source_identity import SOURCE_IDENTITY
 from orchestrator.engines.contract.engine import Engine, StageResults, implements
 from orchestrator.engines.contract.trees import TreeEngine
 from orchestrator.engines.pool import ENGINE
@@ -56,6 +58,36 @@ def test_a_pool_that_is_not_there() -> None:
         ENGINE.survey(job(), ASKED, ScriptedExecutor([(lambda _: True, ABSENT)]))
     with pytest.raises(NotNow):
         ENGINE.survey(job(may_be_away=True), ASKED, ScriptedExecutor([(lambda _: True, ABSENT)]))
+
+
+def test_a_pool_with_another_name_is_known_by_its_guid() -> None:
+    known = ENGINE.identity(ENGINE.survey(job(), ASKED, reader(sample("sound-2.3"))))
+    guid = known.split()[1]
+    assert (known, ENGINE.identity_of_kit("{}"), ENGINE.waiting(None)) == (f"0 {guid} tank", "", ())  # type: ignore[arg-type]
+    for identity, found in (
+        (known, True),
+        ("", False),
+        (f"0 0 {ROOT}", False),
+        (f"0 {guid} other", False),
+        (f"0 9 {ROOT}", False),
+    ):
+        answers = ScriptedExecutor(
+            [
+                (
+                    lambda asked: "find-datasets.sh" in asked.stages[0].argv,
+                    scripted_result(f"{guid}\tlake\n=end\n".encode()),
+                ),
+                (lambda _: True, ABSENT),
+            ]
+        )
+        with pytest.raises(SourceMissing) as raised:
+            ENGINE.survey(job(), replace(ASKED, remembered={SOURCE_IDENTITY: identity}), answers)
+        assert (raised.value.why == "the pool tank is imported as lake now, by its guid") is found, identity
+        if found:
+            assert raised.value.hint == (
+                f'to watch it under that name: write source = "lake" into {job().file}; or give the former one back: '
+                "zpool export lake && zpool import lake tank"
+            )
 
 
 @pytest.mark.parametrize("output", [b"", b"1795187460\n2.3.2\n=list\n", sample("sound-2.3").replace(b"=end", b"")])

@@ -141,7 +141,7 @@ def _go_on(
             return replace(here, empty=True)
         unrelated = divergence.refuse_unrelated(case, here.name, source, target)
         above = done[parent_dataset(here.name)].refusal if here.name else None
-        if above is not None and above.own.startswith(divergence.BRING_BACK):  # brings back what lies below it, too
+        if above is not None and divergence.covers_all_below(case, above):
             unrelated = replace(unrelated, hint=above.hint, own=above.own)
         return _beside(case, here, unrelated, done, origin)
     here = replace(here, base=base, before=take_over(case, here.name, target))

@@ -220,6 +220,11 @@ def refuse_unrelated(case: PlanContext, name: str, source: Dataset, target: Data
     return Refusal(why=why, evidence=tuple(evidence), hint=hint, guard=ASIDE, own=f"{own} --{ASIDE}")
 
 
+def covers_all_below(case: PlanContext, refusal: Refusal) -> bool:
+    """Return whether the hint of an unrelated copy covers those below it: they are brought back, or renamed away, with it."""
+    return refusal.own.startswith(BRING_BACK) or refusal.hint == begin_beside(case)
+
+
 def refuse_in_the_way(case: PlanContext, name: str, source: Dataset, target: Dataset, *, raw: bool) -> Refusal | None:
     """Return a refusal when a dataset without snapshots is in a new copy's way; our own placeholder usually is not."""
     whole = case.target_name(name)

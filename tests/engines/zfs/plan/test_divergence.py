@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.zfs.model import (
     ActionPlan,
@@ -156,6 +157,36 @@ def test_a_source_made_anew_is_refused_with_the_evidence() -> None:
     assert refusal.guard == "aside"
     assert isinstance(world.run(requested("aside")), ActionPlan)
     assert world.newest_is_there()
+
+
+def test_the_hint_of_a_tree_that_was_made_anew_is_that_of_its_root() -> None:
+    """Datasets below it come back, or are renamed away, with it: each would be brought back twice."""
+    world = ferry("a")
+    for name in ("one", "one/two"):
+        world.source.create(f"{ROOT}/{name}")
+        world.source.snapshot(f"{ROOT}/{name}", "a")
+    world.run()
+    world.source.destroy(f"{ROOT}/one")
+    for name in ("one", "one/two"):
+        world.source.create(f"{ROOT}/{name}")
+        world.source.snapshot(f"{ROOT}/{name}", "b")
+    refusal = refused(world)
+    assert refusal.hint.count("poolferry restore run photos --path one --to tank/photos/one --aside") == 1
+    assert (refusal.hint.count("restore run"), "for " in refusal.hint) == (1, False)
+
+
+def test_a_pool_itself_is_not_brought_back_over_what_is_there() -> None:
+    world = ferry()
+    world.root, world.copy = "tank", "vault/copies/tank"
+    world.job = replace(world.job, source=Location(path="tank"))
+    for name in ("tank", ROOT):
+        world.source.snapshot(name, "a")
+    world.run()
+    for name in ("tank", ROOT):
+        world.source.nodes[name] = replace(world.source.nodes[name], snapshots=(), bookmarks=())
+        world.source.snapshot(name, "b")
+    refusal = refused(world)
+    assert refusal.hint == "to rename it away with all below it, and start from scratch: poolferry run photos --aside"
 
 
 def test_a_promoted_clone_is_named() -> None:

@@ -154,10 +154,27 @@ class _Rebuild:
         how = "it is gone already, and came to be known from its kits"
         if self._renames:
             how = f"{self._asked.former} is not touched: it comes back as {self._name}, as its kits know it"
-        self._step(1, "check that all of it is elsewhere", how)
+        moved = self._find_renamed(told) if here.pool.guid is None and not self._renames else ()
+        self._step(1, "check that all of it is elsewhere", how if not moved else "look first", moved)
         if here.pool.guid is None:
             return self._to_make(rebuilding.commands_to_create(self._name, told, there=False))
         return self._bring_back(here, kits, told)
+
+    def _find_renamed(self, told: Mapping[str, KitFacts]) -> tuple[str, ...]:
+        """Return lines on a pool that is imported under another name, and is the very one that its kits tell of; none: it is not."""
+        from orchestrator.process.executor import Reader
+        from orchestrator.process.moved_dataset import find_moved_dataset
+
+        reader = Reader(log=self._settings.log)
+        tops = {one.top_guid for one in told.values() if one.top_guid}
+        now = next(filter(None, (find_moved_dataset(top, 0, None, reader) for top in sorted(tops))), "")
+        if not now or "/" in now:
+            return ()
+        back = f"zpool export {shlex.quote(now)} && zpool import {shlex.quote(now)} {shlex.quote(self._name)}"
+        return (
+            f"{self._name} is imported as {now} now, by its guid: nothing of it is lost",
+            f"to give it its name back, in place of all that follows: {back}",
+        )
 
     @property
     def _renames(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.lab.common import Machine
-from tests.lab.pools import guids
+from tests.lab.pools import guids, restore_pool
 
 PLACE = '[place.vault]\ndataset = "vault/copies"\n'
 
@@ -242,3 +242,20 @@ def test_a_source_and_a_target_that_were_renamed_are_known_by_their_guids(master
     ran = run(master)
     assert (ran["outcome"], ran["moved_bytes"] < 1 << 20) == ("done", True), ran
     assert holds_the_same(master, copy="attic/copies/photos")
+
+
+@pytest.mark.timeout(900)
+def test_a_pool_with_another_name_is_not_made_anew_for_a_restore(master: Machine) -> None:
+    for pool in ("tank", "vault"):
+        master.pool(pool, "300M", disk=True)
+    master.sh("zfs create vault/copies; zfs create tank/photos; zfs snapshot -r tank@a")
+    master.job("photos", 'engine = "zfs"\nsource = "tank"\ntarget = "vault"\n', targets=PLACE)
+    assert run(master)["outcome"] == "done"  # with a kit
+    master.sh("zpool export tank; zpool import tank lake")
+    told = restore_pool(master, "--plan")[1]
+    assert (told["steps"][0]["state"], told["steps"][0]["lines"][0]) == (
+        "look first", "tank is imported as lake now, by its guid: nothing of it is lost",
+    )  # fmt: skip
+    (back,) = re.findall(r"to give it its name back, in place of all that follows: (.*)$", told["steps"][0]["lines"][1])
+    master.sh(back)
+    assert run(master)["outcome"] == "nothing-to-do"

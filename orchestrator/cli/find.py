@@ -35,10 +35,27 @@ def find(terminal: Terminal, job: str, pattern: str) -> int:
             f"{show_count(len(found.without), 'point')} without a manifest not looked into: {', '.join(found.without)}"
         )
     if not found.files and not terminal.json:
-        terminal.say(f"{job}: no name in {show_count(len(found.looked), 'point')} fits {pattern}")
+        terminal.say(
+            f"{job}: no name in {show_count(len(found.looked), 'point')} fits {pattern}{_below(terminal, job, pattern)}"
+        )
     head = {"job": job, "pattern": pattern, "points": list(found.looked), "without_manifest": list(found.without)}
     terminal.answer_entries(head, "files", map(file_value, found.files), version_lines(found.files))
     return 0 if found.files else _NONE
+
+
+def _below(terminal: Terminal, job: str, pattern: str) -> str:
+    """Return what helps where a whole path was named, or one that begins with "./": names are those below the source."""
+    from orchestrator.domain.command_line import quoted
+
+    top = terminal.configuration().job(job).source.path.rstrip("/")
+    rest = (
+        pattern[len(top) :]
+        if top and pattern.startswith(f"{top}/")
+        else pattern[1:]
+        if pattern.startswith("./")
+        else ""
+    )
+    return f"; paths are named below the source: poolferry find {job} -- {quoted(rest)}" if rest.strip("/") else ""
 
 
 COMMAND = find

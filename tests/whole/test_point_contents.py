@@ -93,6 +93,22 @@ def test_a_file_is_found_with_its_versions_in_all_points(ferry: Ferry) -> None:
     none = ferry.run("find", "photos", "nothing")
     assert (none.code, none.out) == (1, "")
     assert "no name in 2 points fits nothing" in none.err
+
+
+def test_who_names_a_whole_path_reads_the_command_that_finds_it(ferry: Ferry, tmp_path: Path) -> None:
+    source = ferry.root / "photos-source"
+    for pattern in (f"{source}/same.txt", "./same.txt"):
+        none = ferry.run("find", "photos", "--", pattern)
+        command = none.err.strip().partition("; paths are named below the source: ")[2]
+        assert (none.code, shlex.split(command)) == (1, ["poolferry", "find", "photos", "--", "/same.txt"])
+        assert ferry.run(*shlex.split(command)[1:]).code == 0
+    refused = ferry.run(
+        "--json", "restore", "run", "photos", "--path", f"{source}/deep", "--to", str(tmp_path / "back")
+    )
+    assert refused.code == 3
+    command = refused.value["hint"].removeprefix("paths are named below the source: ")
+    assert ferry.run(*shlex.split(command)[1:]).code == 0
+    assert (tmp_path / "back").is_dir()
     assert ferry.run("find", "photos", "nothing", "--json").value["files"] == []
 
 

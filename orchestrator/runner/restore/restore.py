@@ -45,7 +45,13 @@ from orchestrator.runner.last_look import find_points
 from orchestrator.runner.locks import lock_destination, lock_job, lock_point
 from orchestrator.runner.publish_point import PointPublisher
 from orchestrator.runner.restore import snapshot_files as showing
-from orchestrator.runner.restore.request import RestoreOptions, needs_datasets, restore_phrases, restore_reason
+from orchestrator.runner.restore.request import (
+    RestoreOptions,
+    needs_datasets,
+    restore_command,
+    restore_phrases,
+    restore_reason,
+)
 from orchestrator.runner.run_recorder import ENDS_A_RUN, RunRecorder, begin_run
 from orchestrator.runner.steps import StepExecutor, told_where_full
 from orchestrator.runner.verify.read_files import entry_looked_up
@@ -273,10 +279,14 @@ def _decide(
     return _decide_for(job, tools, wanted, restore_request)
 
 
-def _where_it_may_be(job: Job, point: RestorePoint, path: bytes) -> str:
+def _where_it_may_be(job: Job, point: RestorePoint, path: bytes, request: RestoreOptions) -> str:
     """Return a hint for a path that a point does not hold. A copy that was found without its job has no names to search."""
     if job.target.name == FOUND:
         return f"look below {point.tree}, or choose another --point"
+    top = os.fsencode(job.source.path.strip("/"))
+    if top and path.startswith(top + b"/"):
+        told = restore_command(job, replace(request, path=path[len(top) + 1 :]), None)
+        return f"paths are named below the source: {told}"
     name = os.fsdecode(path.rpartition(b"/")[2])
     return f"`poolferry find {job.name} -- {quoted(name)}` looks for the name in all points"
 
@@ -297,7 +307,7 @@ def _decide_for(
         return Refusal(
             why=f"point {point.name} holds no {show_name(wanted.path)}",
             evidence=(),
-            hint=_where_it_may_be(job, point, wanted.path),
+            hint=_where_it_may_be(job, point, wanted.path, restore_request),
         )
     if (rooms := _refuse_own_rooms(job, point, seen.to, restore_request.apart)) is not None:
         return rooms

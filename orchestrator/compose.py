@@ -347,7 +347,25 @@ def job_from_target(location: "Location", *, log: Callable[[str], None]) -> "Job
         location = replace(location, host=HERE)
     place = Place(name=FOUND, location=location)
     options = found.options(fake_super=owner.stored)
-    return Job(name=owner.job, file=marker.path, engine=found.name, source=location, target=place, options=options)
+    job = Job(name=owner.job, file=marker.path, engine=found.name, source=location, target=place, options=options)
+    mirror = replace(job, options=replace(options, points=False))
+    return mirror if _is_mirror(job, mirror, log=log) else job
+
+
+def _is_mirror(job: "Job", mirror: "Job", *, log: Callable[[str], None]) -> bool:
+    """Return True when a place holds no points and one plain tree with a manifest. Both are the same job, read each way."""
+    import contextlib
+
+    from orchestrator.domain.errors import OrchestratorError
+    from orchestrator.engines.contract.copies import PointLister
+    from orchestrator.engines.contract.engine import implements
+    from orchestrator.engines.registry import load_engine
+
+    engine = load_engine("rsync")
+    with contextlib.suppress(OrchestratorError), make_reader(job, make_stop_request(None), log) as reader:
+        if implements(engine, PointLister):
+            return not engine.points(job, reader) and bool(engine.points(mirror, reader))
+    return False  # what is wrong with the place, the restore itself says
 
 
 def _owner(marker: bytes, location: "Location") -> "TargetMarker":

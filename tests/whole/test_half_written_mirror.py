@@ -2,13 +2,17 @@
 
 import os
 import random
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.whole.house import House, mounted, wait_until
+from tests.whole.house import House, facts, mounted, wait_until
 from tests.whole.kills import MIB, strike
+from tests.whole.sshd import Sshd, sshd
+
+__all__ = ["sshd"]
 
 NAMES = [f"d/{number:02}" for number in range(20)]
 
@@ -67,6 +71,40 @@ def test_no_command_calls_a_half_written_mirror_a_verified_copy(mirrored: House,
     assert (ended.code, ended["jobs"][0]["state"], ended["jobs"][0]["problems"]) == (0, "up", []), ended.value
     assert mirrored.call("points", "photos")["points"][0]["verified_at"] is not None
     assert mirrored.call("verify", "photos").outcome == "done"
+
+
+@pytest.mark.parametrize("far", [False, True], ids=["here", "ssh"])
+def test_a_mirror_comes_back_without_configuration_and_state(
+    house: House, sshd: Sshd, tmp_path: Path, *, far: bool
+) -> None:
+    """Before, it was said to hold no restore point: only those were looked for."""
+    for name in NAMES[:3]:
+        house.write(name, f"first {name}")
+    house.job(rsync={"points": False})
+    assert house.run().outcome == "done"
+    expected = facts(house.source)
+    shutil.rmtree(house.config)
+    shutil.rmtree(house.state)
+    shutil.rmtree(house.source)
+    if far:
+        config = sshd.folder / "client"
+        house.environment["PATH"] = f"{with_ssh_settings(tmp_path, config)}:{os.environ['PATH']}"
+    place = sshd.url(house.target) if far else str(house.target)
+    back = house.call("restore", "run", "--from", place, "--to", str(tmp_path / "back"))
+    assert back.outcome == "done", back.value
+    assert facts(tmp_path / "back") == expected
+    (house.target / ".poolferry/work").mkdir()  # as a run leaves it that was cut
+    planned = house.call("restore", "plan", "--from", place, "--to", str(tmp_path / "again"))
+    assert any("half written" in each and "poolferry run" not in each for each in planned["warnings"]), planned.value
+
+
+def with_ssh_settings(folder: Path, config: Path) -> Path:
+    """Return a folder with an ssh that knows the host, as the one who restores would have it in ~/.ssh/config."""
+    programs = folder / "programs"
+    programs.mkdir()
+    (programs / "ssh").write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {config} "$@"\n')
+    (programs / "ssh").chmod(0o755)
+    return programs
 
 
 @pytest.fixture

@@ -119,6 +119,7 @@ class TargetSurvey:
     unwritten: bool = (
         False  # the disk may not have taken all of what was to become a point, or of what changed in a mirror
     )
+    dated: tuple[str, ...] = ()  # of a mirror that never began: restore points that lie where it would be made
     stored: bool = False  # its copies keep owners, modes and kinds in attributes
     led: bool = False  # another user may exchange a folder above the root, so no path of it is safe to write by
 
@@ -129,7 +130,9 @@ class TargetSurvey:
 
     def holds_copies(self, job: str, *, points: bool) -> bool:
         """Return whether there are copies of the job; a lost marker takes no point away. `points`: else it is a mirror."""
-        return self.owner in (None, job) and (bool(self.points) if points else self.mirrored is not None)
+        return self.owner in (None, job) and (
+            bool(self.points) if points else self.mirrored is not None or bool(self.dated)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -349,32 +349,31 @@ def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSurvey:
     if not mirror and _users(seen)[:1] == (0,) and (_exchangeable(root_mode, root_owner, trusted)):
         opened.insert(0, ROOT)
     return TargetSurvey(
-        exists=True,
-        parent=True,
-        mounted=told["h"] != told["u"],
-        owner=marker.job if marker else None,
-        coarse=marker is not None and marker.coarse,
-        stored=marker is not None and marker.stored,
+        exists=True, parent=True, mounted=told["h"] != told["u"], owner=marker.job if marker else None,
+        coarse=marker is not None and marker.coarse, stored=marker is not None and marker.stored,
         points=tuple(_point(root, name, files, stored=marker is not None and marker.stored) for name in sorted(points)),
         damaged=(),
         work=("o", "d", "work") in names,
         unwritten={("o", "d", "work"), ("o", "f", UNWRITTEN)} <= set(names),
-        half=(),
-        litter=litter,
-        orphans=orphans,
+        half=(), litter=litter, orphans=orphans,
         foreign=tuple(name for where, _, name in names if where == "r" and name not in ours),
-        free_bytes=space[0],
-        free_inodes=space[1],
-        whole_bytes=space[2],
+        free_bytes=space[0], free_inodes=space[1], whole_bytes=space[2],
         mirrored=instant_at(float(told["m"])) if "m" in told else None,
+        dated=_dated(seen) if mirror and "m" not in told else (),
         latest=None if mirror else told.get("l", "").removeprefix("points/") or None,
         open=() if ("o", "f", CANNOT_CLOSE) in names else tuple(opened),
         swapped=_swapped(names, ours - {"latest"}),
-        root_owner=root_owner,
-        root_shared=_writable(root_mode),
-        by_root=_users(seen)[:1] == (0,),
-        led=_led(seen, trusted),
-    )
+        root_owner=root_owner, root_shared=_writable(root_mode), by_root=_users(seen)[:1] == (0,), led=_led(seen, trusted),
+    )  # fmt: skip
+
+
+def _dated(seen: list[tuple[str, str, str]]) -> tuple[str, ...]:
+    """Return the restore points at a place that no mirror was begun in; a mirror's own source may hold folders of such names."""
+    if ("o", "d", "partial") in seen:
+        return ()
+    files = {name for where, kind, name in seen if where == "p" and kind == "f"}
+    found = (name for where, kind, name in seen if where == "p" and kind == "d" and _is_point(name))
+    return tuple(sorted(name for name in found if f"{name}.manifest.gz" in files))
 
 
 def _users(seen: list[tuple[str, str, str]]) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ def refuse(job: Job, world: RsyncSurvey, request: RunRequest) -> Refusal | None:
     """Return a refusal when the state of source or target forbids every copy."""
     return (
         _refuse_gate(job, world) or _refuse_digest(job, world) or _refuse_source(job, world) or _refuse_target(job, world)
-        or _refuse_unmarked(job, world, request)
+        or _refuse_mirror_over_points(job, world) or _refuse_unmarked(job, world, request)
     )  # fmt: skip
 
 
@@ -129,6 +129,21 @@ def renamed_hint(job: Job, owner: str) -> str:
     if not JOB_NAME.fullmatch(owner):
         return ""
     return f'; or, if the file of that job was renamed by hand: write known-as = "{owner}" before the first section of {job.file}'
+
+
+def _refuse_mirror_over_points(job: Job, world: RsyncSurvey) -> Refusal | None:
+    """Refuse a mirror in a place of restore points: to its source they are entries that are gone, which it may remove."""
+    dated = world.target.dated
+    if not dated or world.target.owner not in (None, job.identity):
+        return None
+    place = job.target
+    return Refusal(
+        why=f"the target {place.location} holds {show_count(len(dated), 'restore point')}, and a mirror there would take them for what the "
+        "source has no more",
+        evidence=tuple(f"points/{name}" for name in dated[-5:]),
+        hint=f"write points = true in [rsync] of {job.file}; or, for a mirror, another place with a folder of its own in targets.toml as its "
+        "target, and the points stay where they are",
+    )
 
 
 def _refuse_unmarked(job: Job, world: RsyncSurvey, request: RunRequest) -> Refusal | None:

@@ -517,7 +517,7 @@ def _guess(lies: bytes, size: int) -> PartialFile | None:
 
 def newest_copy(job: Job, target: TargetSurvey, *, mirror: bool) -> Location | None:
     if mirror or target.owner not in (None, job.identity):  # another job's copies would only mislead
-        return job.target.location if target.owner == job.identity else None
+        return job.target.location if target.owner == job.identity and not target.dated else None
     return target.points[-1].tree if target.points else None
 
 

@@ -219,6 +219,9 @@ def _target(job: Job, run: Callable[[Command], bytes]) -> SystemCheckResult:
     if seen.owner is not None and seen.owner != job.identity:
         why, _, hint = explain_marker(job, seen.owner, hint="give each a place of its own")
         return SystemCheckResult(good=False, subject=subject, text=f"{why}: {hint}")
+    if seen.dated:
+        text = f"holds {show_count(len(seen.dated), 'restore point')}, and a mirror is no place for them: write points = true, or give it a place of its own"
+        return SystemCheckResult(good=False, subject=subject, text=text)
     return SystemCheckResult(
         good=True,
         subject=subject,

@@ -1,0 +1,53 @@
+"""A job that becomes a mirror in the place of its restore points takes none of them for what its source has no more."""
+
+import shutil
+
+import pytest
+
+from tests.whole.house import House, facts
+
+
+@pytest.mark.parametrize("marker", [True, False], ids=["marked", "marker lost"])
+def test_a_mirror_in_the_place_of_points_is_refused_whatever_is_allowed(house: House, *, marker: bool) -> None:
+    """Before, the guard called the points gone, and `--allow max-deleted`, which it named, removed all of them."""
+    house.write("one", "x")
+    house.run(house.job())
+    if not marker:
+        (house.target / ".poolferry/target.json").unlink()
+    before = facts(house.target / "points")
+    house.job(rsync={"points": False, "delete": True})
+    for more in ((), ("--allow", "max-deleted"), ("--allow", "target-new"), ("--allow", "target-in-use")):
+        ran = house.run("photos", *more)
+        assert (ran.code, ran.outcome) == (3, "refused"), ran.value
+        assert "holds 1 restore point, and a mirror there would take them for what the source has no more" in ran["why"]
+        assert "--allow" not in ran["hint"]
+    assert facts(house.target / "points") == before
+    [job] = house.call("status")["jobs"]
+    assert "may be gone" not in job["why"], job
+    assert house.call("check", "--system").code == 1
+    house.job(target=str(house.folder / "another"), rsync={"points": False, "delete": True})  # as the hint says
+    assert house.run("photos", "--allow", "target-new").outcome == "done"
+    house.job()
+    again = house.run("photos", *(() if marker else ("--allow", "target-in-use")))
+    assert again.outcome in ("nothing-to-do", "done"), again.value
+
+
+def test_a_source_that_holds_restore_points_is_mirrored_also_after_a_cut(house: House) -> None:
+    """Such as the copies of another job that are carried on to another disk."""
+    house.write("one", "x")
+    house.job("first", target=str(house.folder / "first"))
+    assert house.run("first").outcome == "done"
+    house.job(
+        "photos",
+        source=str(house.folder / "first"),
+        rsync={"points": False, "delete": True, "excludes": ["/.poolferry/"]},
+    )
+    assert house.run().outcome == "done"
+    house.write("one", "y")
+    assert house.run("first").outcome == "done"
+    assert house.run("photos", "--allow", "max-changed").outcome == "done"
+    (house.target / ".poolferry/manifest.gz").unlink()
+    (house.target / ".poolferry/partial").mkdir()
+    (house.target / ".poolferry/work").mkdir()
+    assert house.run().outcome == "done"
+    shutil.rmtree(house.folder / "first")

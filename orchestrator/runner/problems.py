@@ -58,10 +58,17 @@ def see_points(
         journal.warn(
             f"{job.target.name} was {moved} and is {job.target.location} now; points that stayed there are not counted any more"
         )
+    mirrored = gone == {MIRROR} and getattr(job.options, "points", False)
+    if mirrored and not moved:
+        journal.warn(
+            f"{job.target.location} held a mirror, and is a place of restore points now: the mirror's files still lie beside `points` there, and are "
+            "counted no more; remove them when the points hold what you need"
+        )
     elsewhere = f"{_PRUNED_THERE}{job.target.name}"
     if pruned_there or (gone and pruned_there is not None):
         history.remember(job.name, elsewhere, "yes" if pruned_there else "")
     expected = bool(gone and history.recall(job.name, elsewhere)) and max(gone) < max(known, default="")
+    expected = expected or mirrored
     if gone and not moved and not expected and (other := _other_state(journal, known, gone)):
         journal.warn(other)
     history.points_seen(job.name, job.target.name, known, journal.now, lost=not moved and not expected)

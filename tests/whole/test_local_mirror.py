@@ -200,3 +200,17 @@ def test_remainders_of_excluded_names_are_never_published(house: House) -> None:
     house.write("x", "changed")
     assert house.run().outcome == "done"
     assert os.listdir(house.point()) == ["x"]
+
+
+def test_a_place_of_a_mirror_becomes_one_of_points(house: House) -> None:
+    """Seen: "1 point vanished: mirror", and the job failed until a person accepted that."""
+    small_tree(house)
+    assert house.run(mirrored(house, delete=True)).outcome == "done"
+    house.job()
+    ran = house.run()
+    told = "held a mirror, and is a place of restore points now: the mirror's files still lie beside `points` there"
+    assert (ran.outcome, [told in each for each in ran["warnings"]]) == ("done", [True]), ran
+    (job,) = house.call("status")["jobs"]
+    assert (job["state"], job["problems"]) == ("up", []), job
+    assert house.run()["warnings"] == []
+    assert (house.target / "one").read_text() == (house.point() / "one").read_text()

@@ -185,7 +185,8 @@ def judge_job(
     unseen = parse_unseen(memory.get(UNSEEN + facts.copies[0].place, "")) if facts.copies else None
     goes = facts.going_on
     running = goes if goes and alive(goes.pid, goes.process_started, goes.boot) else None
-    last = _as_died(goes) if goes and not running and goes.kind in _COPIES_OR_READS else last
+    if goes and not running and goes.kind in _COPIES_OR_READS and (last is None or last.id < goes.id):
+        last = _as_died(goes)
     half = () if moved or running else find_half_written(job.name, memory)
     facts = _without_half_written(facts, half)
     blamed = facts.last_failed or _failed_drill(drills, views, at) or last

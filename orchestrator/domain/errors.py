@@ -9,7 +9,7 @@ OrchestratorError
 │  ├─ RecordsRefused      a sending pool that takes no bookmark and no hold        ASK_A_HUMAN
 │  ├─ WritesLost          a disk that did not take what was written               ASK_A_HUMAN
 │  ├─ HostUnreachable · Stalled · StreamBroken                                    LATER
-│  ├─ BaseGone · TokenStale · NamesExhausted · EntriesRefused                     NOW
+│  ├─ BaseGone · TokenStale · NamesExhausted · EntriesRefused · EntryVanished     NOW
 │  └─ Unexplained          output that no rule explains yet: verbatim             ONCE
 │     └─ UnreadableAnswer  an answer that ended well and is no answer             ONCE
 ├─ VerificationFailed             a step ended well, its effect is missing               ASK_A_HUMAN
@@ -210,6 +210,12 @@ class EntriesRefused(OutsideError):
         super().__init__(why, evidence=evidence, hint=hint)
         self.entries = entries
         self.unnamed = unnamed
+
+
+class EntryVanished(OutsideError):
+    """An entry of the source that went while it was copied, which ended the program; another attempt does without it."""
+
+    retry = RetryClass.NOW
 
 
 class Unexplained(OutsideError):

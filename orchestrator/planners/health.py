@@ -176,10 +176,13 @@ def _by_last_run(facts: HealthInput, age: Seconds | None) -> tuple[JobState, str
         return JobState.FAILING, f"{facts.problem}; {copy}"
     if facts.left_out:
         return JobState.INCOMPLETE, f"{facts.left_out}; {copy}"
+    there = age is not None and not _is_misdated(age) and not (facts.unseen and facts.looked)
+    if there and facts.unread:  # also where a reading was cut: that it is to go on does not make it less late
+        return JobState.LATE, f"{facts.unread}; {copy}"
     if facts.last in (Outcome.WAITING, Outcome.INTERRUPTED):
         return JobState.WAITING, f"the last run is {told}; {copy}"
-    if age is not None and not _is_misdated(age) and not (facts.unseen and facts.looked):
-        return (JobState.LATE, f"{facts.unread}; {copy}") if facts.unread else (JobState.UP, copy)
+    if there:
+        return JobState.UP, copy
     return (JobState.NEW if facts.last is None else JobState.FAILING), copy
 
 

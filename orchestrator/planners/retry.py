@@ -8,6 +8,7 @@ from typing import assert_never
 
 from orchestrator.domain.errors import (
     EntriesRefused,
+    EntryVanished,
     LookAgain,
     NamesExhausted,
     OrchestratorError,
@@ -61,7 +62,7 @@ def decide_retry(
     if attempt >= CAP:
         return GiveUp(why=f"{attempt} attempts in one run are enough; the next run continues from here")
     # An attempt that only removed an obstacle, or went on from where the target no more was, has not tried yet.
-    untried = isinstance(error, LookAgain | TokenStale | NamesExhausted | EntriesRefused)
+    untried = isinstance(error, LookAgain | TokenStale | NamesExhausted | EntriesRefused | EntryVanished)
     attempts = max(rules.attempts, AT_ONCE + 1) if untried else rules.attempts
     if attempts == 1 or fruitless >= attempts:
         return GiveUp(why=f"{attempt} attempts, the last {fruitless} without progress (attempts = {rules.attempts})")

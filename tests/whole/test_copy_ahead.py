@@ -11,6 +11,7 @@ from tests.whole.house import House, Ran, facts, mounted, wait_until
 from tests.whole.kills import only_ours, strike
 from tests.whole.names import hostile_tree
 
+pytestmark = pytest.mark.namespace  # nothing is written ahead without the wall against links
 AHEAD = "write small files of"
 MANY = 5_000  # more than `write_ahead.LEAST_AHEAD_OF_COPY`
 
@@ -95,7 +96,9 @@ def test_a_source_that_changes_between_the_two_is_copied_soundly(house: House) -
     before_names(house, f"mv {house.folder}/changes {house.folder}/done && sh {house.folder}/done")
     ran = house.run(house.job())
     house.environment["PATH"] = path
-    assert (ran.outcome, ahead(ran) > 0, ran["warnings"]) == ("done", True, []), ran
+    assert (ran.outcome, ahead(ran) > 0) == ("done", True), ran
+    # Debian 12's rsync ends where a name that it is told has gone, and the next attempt does without.
+    assert [each for each in ran["warnings"] if "a file vanished while it was copied" not in each] == [], ran
     assert (house.folder / "done").exists()
     point = house.point()
     assert house.call("verify", "photos").outcome == "done"
@@ -104,7 +107,7 @@ def test_a_source_that_changes_between_the_two_is_copied_soundly(house: House) -
     assert not [path for path in changed if not path.startswith((b"/many ", b"/moved")) and path], changed
     assert not (point / "many 9").exists(), "a folder that has gone, of which nobody knows what it was like"
     assert (point / "many 2/1002").stat().st_mode & 0o777 in (0o644, 0o640)
-    assert house.run().outcome == "done"
+    assert house.run().outcome in ("done", "nothing-to-do")
     assert facts(house.source) == facts(house.point())
     assert facts(point) == made
     assert house.run().outcome == "nothing-to-do"

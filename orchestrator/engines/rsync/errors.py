@@ -12,6 +12,7 @@ from orchestrator.domain.answers import split_lines, too_much
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import (
     BaseGone,
+    EntryVanished,
     HostUnreachable,
     NamesExhausted,
     NotNow,
@@ -113,6 +114,13 @@ _TABLE = (
         error=ProgramMissing,
         why="a program is not installed there",
         hint="apt install rsync util-linux findutils coreutils on that machine",
+    ),
+    FailureRow(  # Debian 12's rsync, 3.2.7-1+deb12u6, takes no entry that --delete-missing-args is to remove
+        words=r"invalid file mode 0+ for ",
+        error=EntryVanished,
+        why="a file vanished while it was copied",
+        hint="the next run looks again; what arrived stays",
+        exits=(2,),
     ),
     FailureRow(
         words=(

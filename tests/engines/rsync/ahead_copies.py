@@ -25,6 +25,14 @@ LANES = ParallelCopies(
 )
 
 
+def takes_missing_names(folder: Path) -> bool:
+    """Whether this rsync removes what is named and is not there; Debian 12's ends instead, and another attempt goes on without those names."""
+    for name in ("from/in", "to"):
+        (folder / name).mkdir(parents=True)
+    words = ("rsync", "-a", "--files-from=-", "--delete-missing-args", f"{folder}/from/", f"{folder}/to/")
+    return subprocess.run(words, input=b"in/gone\n", capture_output=True).returncode == 0
+
+
 class Copying:
     """The copying stages of a plan for trees that are there, run as they are."""
 

@@ -16,7 +16,7 @@ from orchestrator.domain.units import Bytes
 from orchestrator.engines.rsync.model import RsyncSurvey, SparseFile
 from orchestrator.engines.rsync.parse import parse_stats
 from orchestrator.engines.rsync.write_ahead import LEAST_AHEAD_OF_COPY, count_ahead_of_copy
-from tests.engines.rsync.ahead_copies import LANES, MANY, Copying
+from tests.engines.rsync.ahead_copies import LANES, MANY, Copying, takes_missing_names
 from tests.engines.rsync.builders import EMPTY, HOST, USED, job, mirror, world
 from tests.whole.house import facts
 
@@ -104,6 +104,10 @@ def test_what_is_left_is_copied_by_name(tmp_path: Path, lanes: bool, changed: bo
     before = facts(copying.source)
     if changed:
         change(copying.source, lanes=False)
+        if not takes_missing_names(tmp_path):
+            with pytest.raises(subprocess.CalledProcessError, match="exit status 2"):
+                copying.run(copying.named)
+            return
     copying.run(copying.named)
     now, made = facts(copying.source), facts(copying.work)
     if not changed:

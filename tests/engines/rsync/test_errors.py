@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.errors import (
+    EntryVanished,
     HostUnreachable,
     NamesExhausted,
     NotNow,
@@ -74,6 +75,8 @@ TABLE: list[tuple[int, str, type[OrchestratorError], str]] = [
      "rsync error: error in file IO (code 11) at receiver.c(657) [receiver=3.5.0]\n"
      "rsync: [sender] write error: Broken pipe (32)"), TargetFull, "the target has no space left"),
     (11, 'rsync: [receiver] write failed on "/t/f": Disk quota exceeded (122)', TargetFull, "a quota at the target is used up"),
+    (2, ("invalid file mode 00 for a/gone [Receiver]\n"
+     "rsync error: protocol incompatibility (code 2) at flist.c(874) [Receiver=3.2.7]"), EntryVanished, "a file vanished while it was copied"),
     (11, ('rsync: [Receiver] mkdir "/no/such" failed: No such file or directory (2)\n'
      "rsync error: error in file IO (code 11) at main.c(808) [Receiver=3.5.0]"),
      OutsideError, "the folder above the target is not there"),

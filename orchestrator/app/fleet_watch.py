@@ -35,8 +35,11 @@ _LOOK_AT_LOCKS_S = Seconds(1)
 _ALL = 1_000_000  # hosts
 
 
-def watch_once(settings: Settings, *, centre: str | None, keep: timedelta) -> FleetWatch:
-    """Look at the fleet once, send what is due, and remove old rows. Raises: CentreUnreachable, CentreRefused, HistoryError."""
+def watch_once(settings: Settings, *, centre: str | None, keep: timedelta, guarded: bool = False) -> FleetWatch:
+    """Look at the fleet once, send what is due, and remove old rows. Raises: CentreUnreachable, CentreRefused, HistoryError.
+
+    `guarded`: somebody guards the centre's locks meanwhile, with a reserve of which there is one.
+    """
     from orchestrator.fleet.cross_checks import (
         cross_check,
         end_long_transactions,
@@ -52,7 +55,8 @@ def watch_once(settings: Settings, *, centre: str | None, keep: timedelta) -> Fl
 
     now = compose.now()
     with connect_administrator(settings, centre) as session:
-        LockGuard(session).look()  # first: without locks nobody can do anything
+        if not guarded:  # first: without locks nobody can do anything
+            _tell_shut_out(settings, LockGuard(session).look())
         hosts = [
             finding
             for each in find_hosts(session, limit=_ALL)
@@ -79,7 +83,7 @@ def watch_again_and_again(settings: Settings, *, centre: str | None, keep: timed
     guard_locks(settings, centre=centre)
     while True:
         try:
-            watch_once(settings, centre=centre, keep=keep)
+            watch_once(settings, centre=centre, keep=keep, guarded=True)
             why = ""
         except OrchestratorError as error:  # also a history or a poolferry.toml that cannot be read
             why = error.why
@@ -121,14 +125,18 @@ def _look_each_second(settings: Settings, session: "CentreSession", tell: Callab
     tell("")
     while True:
         try:
-            for name in guard.look():
-                settings.say(f"locks: host {name} filled the table of locks, and is shut out")
+            _tell_shut_out(settings, guard.look())
             tell("")
         except CentreUnreachable as error:
             if session.connection.closed:
                 raise
             tell(error.why)
         compose.sleep(_LOOK_AT_LOCKS_S)
+
+
+def _tell_shut_out(settings: Settings, names: tuple[str, ...]) -> None:
+    for name in names:
+        settings.say(f"locks: host {name} filled the table of locks, and is shut out")
 
 
 def _finding(host: FleetHost, now: datetime) -> FleetFinding:

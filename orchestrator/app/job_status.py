@@ -46,7 +46,6 @@ _DRILLS = 20
 _LEAST_SPACE = 64 << 10  # bytes: a run records more
 _WITH_HINT = (JobState.LATE, JobState.FAILING, JobState.INCOMPLETE, JobState.WAITING)
 _COMMANDS = {RunType.RUN: "run", RunType.VERIFY: "verify", RunType.DRILL: "drill"}
-_COPIES_OR_READS = (RunType.RUN, RunType.VERIFY)
 _DECIDES_NOTHING = (Outcome.WAITING, Outcome.INTERRUPTED)
 
 Alive = Callable[[int, int, str], bool]
@@ -185,8 +184,7 @@ def judge_job(
     unseen = parse_unseen(memory.get(UNSEEN + facts.copies[0].place, "")) if facts.copies else None
     goes = facts.going_on
     running = goes if goes and alive(goes.pid, goes.process_started, goes.boot) else None
-    if goes and not running and goes.kind in _COPIES_OR_READS and (last is None or last.id < goes.id):
-        last = _as_died(goes)
+    last = _as_died(goes) if goes and not running and _counts_as_last(goes, last) else last
     half = () if moved or running else find_half_written(job.name, memory)
     facts = _without_half_written(facts, half)
     blamed = facts.last_failed or _failed_drill(drills, views, at) or last
@@ -229,6 +227,11 @@ def judge_job(
         health=health, facts=facts, last=last, blamed=blamed, running=running, problems=problems, drills=drills, hint=hint,
         moved=moved, unseen=unseen, points=NO_POINTS if moved else found.points,
     )  # fmt: skip
+
+
+def _counts_as_last(died: RunRecord, last: RunRecord | None) -> bool:
+    """Return whether a run that died is the last to tell: it copied or read, and none has ended since."""
+    return died.kind in (RunType.RUN, RunType.VERIFY) and (last is None or last.id < died.id)
 
 
 def _as_died(run: RunRecord) -> RunRecord:

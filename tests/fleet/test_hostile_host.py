@@ -401,7 +401,7 @@ def test_a_host_that_waits_while_it_has_the_locks_holds_up_nobody(centre: Centre
         assert ask_permit(other, "mail", PermitRequest(limits=("wan",)), taken=False).granted
         hangs.join()
         # Its other session is ended first, and then it may come to the end of what it waits for before it is ended itself.
-        assert states == ["57P01"] or denied(mine, "SELECT 1") == "57P01", states
+        assert states == ["57P01"] or denied(mine, "SELECT 1") in ("57P01", "lost"), states
         assert [each.about for each in find_held_permits(session)] == ["locks of evil"]
 
 

@@ -26,7 +26,7 @@ LANES = ParallelCopies(
 
 
 def takes_missing_names(folder: Path) -> bool:
-    """Whether this rsync removes what is named and is not there; Debian 12's ends instead, and another attempt goes on without those names."""
+    """Return whether this rsync removes what is named and is not there; Debian 12's ends instead, and another attempt goes on without those names."""
     for name in ("from/in", "to"):
         (folder / name).mkdir(parents=True)
     words = ("rsync", "-a", "--files-from=-", "--delete-missing-args", f"{folder}/from/", f"{folder}/to/")

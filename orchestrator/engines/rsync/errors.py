@@ -119,7 +119,7 @@ _TABLE = (
         words=r"invalid file mode 0+ for ",
         error=EntryVanished,
         why="a file vanished while it was copied",
-        hint="the next run looks again; what arrived stays",
+        hint="the next run looks again",
         exits=(2,),
     ),
     FailureRow(

@@ -62,7 +62,14 @@ def _mend(
     left = damaged
     if same & damaged:
         if point.name != newest.name and same - {b""}:  # a tree's own folder is not copied into itself
-            _copy(point, newest, sorted(same - {b""}), journal, writer, folder)
+            wanted = sorted(same - {b""})
+            journal.say(
+                f"point {point.name}: writing {show_count(len(wanted), 'entry', 'entries')} anew from point {newest.name}"
+            )
+            _copy(point, newest, wanted, journal, writer, folder)
+            # Once more by themselves: rsync may give a folder its time before it has made the last file in it (seen with 3.4.1).
+            if folders := [path for path in wanted if own[path].kind == "d"]:
+                _copy(point, newest, folders, journal, writer, folder)
         told = [entry for path, entry in own.items() if path in same | parents]
         left = (damaged | (parents & own.keys())) - _sound(point, told, journal, writer, folder)
     _record(problem, point, sorted(left), journal, writer, notes)
@@ -98,9 +105,6 @@ def _copy(
         return
     with open(names, "wb") as file:
         file.writelines(path + b"\0" for path in (*paths, b"end"))
-    journal.say(
-        f"point {point.name}: writing {show_count(len(paths), 'entry', 'entries')} anew from point {newest.name}"
-    )
     pipeline = engine.mend(journal.job, sound=newest, damaged=point)
     run_small(Pipeline(stages=pipeline.stages, reads=names), journal, writer)
 

@@ -238,3 +238,10 @@ def test_the_rsync_of_this_machine() -> None:
     assert found.at_least(3, 2, 4)
     assert not found.at_least(99)
     assert "xxh128" in found.checksums
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_points_are_seen_where_no_mirror_was_begun(begun: bool) -> None:
+    """A mirror's own source may hold folders of such names."""
+    text = target("r d points", f"p d {NAME}", f"p f {NAME}.manifest.gz", *(["o d partial"] if begun else []))
+    assert parse_target(text, ROOT, mirror=True).dated == (() if begun else (NAME,))

@@ -1,4 +1,4 @@
-"""A mirror's manifest is believed where it is not older than the last that a run wrote."""
+"""Mirrors: a manifest is believed where it is not older than the last that a run wrote; a place of points is no place of a mirror."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -6,9 +6,11 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import MIRROR_FILE_TIME, MIRROR_MADE
 from orchestrator.engines.rsync.mirror_steps import is_last_mirror
-from tests.engines.rsync.builders import ASKED, NOW, ROOT, THERE, mirror
+from orchestrator.engines.rsync.plan import plan
+from tests.engines.rsync.builders import ASKED, NAME, NOW, OLD, ROOT, THERE, USED, mirror, world
 
 
 @pytest.mark.parametrize(
@@ -48,3 +50,13 @@ def test_a_damaged_record_of_it_has_the_manifest_made_anew(told: str) -> None:
     job = mirror(target=ROOT)
     remembered = {MIRROR_MADE + job.target.name: NOW.isoformat(), MIRROR_FILE_TIME + job.target.name: told}
     assert not is_last_mirror(job, NOW, replace(ASKED, remembered=remembered))
+
+
+@pytest.mark.parametrize("points", [1, 2])
+def test_a_mirror_is_refused_in_a_place_of_points(points: int) -> None:
+    """To its source they are what has gone, which it may remove."""
+    refusal = plan(mirror(), world(replace(USED, dated=(OLD, NAME)[:points])), ASKED)
+    assert isinstance(refusal, Refusal)
+    assert refusal.why.startswith(f"the target {ROOT} holds {points} restore point")
+    assert refusal.evidence == tuple(f"points/{name}" for name in (OLD, NAME)[:points])
+    assert "write points = true in [rsync] of photos.toml" in refusal.hint

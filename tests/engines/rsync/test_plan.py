@@ -595,12 +595,3 @@ def test_what_the_target_refuses_is_left_out_by_rules_and_an_older_state_of_it_g
     assert any(b"/large" in rules for _, rules in first.needs)
     assert told.left_out == refused_ones
     assert ("discard older states" in deeds(told)) is work
-
-
-@pytest.mark.parametrize("points", [1, 2])
-def test_a_mirror_is_refused_in_a_place_of_points(points: int) -> None:
-    """To its source they are what has gone, which it may remove."""
-    refusal = refused(mirror(), world(replace(USED, dated=(OLD, NAME)[:points])))
-    assert refusal.why.startswith(f"the target {ROOT} holds {points} restore point")
-    assert refusal.evidence == tuple(f"points/{name}" for name in (OLD, NAME)[:points])
-    assert "write points = true in [rsync] of photos.toml" in refusal.hint

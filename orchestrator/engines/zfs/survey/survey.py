@@ -1,6 +1,6 @@
 """Survey of both sides at once, with one login and two listings each, for any number of datasets."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from functools import partial
 from typing import TypeVar
@@ -113,15 +113,9 @@ def _survey_origins(source: SideSurvey, target: SideSurvey, reader: Reader) -> d
         and (there := target.datasets.get(name)) and there.snapshots and find_common_snapshot(here, there) is None
     }  # fmt: skip
     found: dict[str, int] = {}
-    for batch in commands.batch_arguments((name,) for name in sorted(names)):
-        command = commands.confirm_command(batch, source.root.host)
-        try:
-            result = run_read_command(reader, command)
-            told = parse_result(command, result, partial(parse.parse_property_listing, split_lines(result.stdout)))
-        except Stopped:
-            raise
-        except OrchestratorError:
-            continue
+    batches = commands.batch_arguments((name,) for name in sorted(names))
+    asked = (commands.confirm_command(batch, source.root.host) for batch in batches)
+    for told in _seen_answers(asked, reader, parse.parse_property_listing):
         found |= {name: int(value) for (name, key), value in told.items() if key == "guid" and value.isdecimal()}
     return found
 
@@ -140,17 +134,23 @@ def _survey_changes(source: SideSurvey, target: SideSurvey, reader: Reader) -> d
     if not (written and target.programs):  # only root mounts
         return found
     marks = ((f"{whole}{newest.mark}",) for whole, name in written.items() if (newest := target.datasets[name].newest))
-    for batch in commands.batch_arguments(marks):
-        command = commands.changes_command(batch, target)
+    asked = (commands.changes_command(batch, target) for batch in commands.batch_arguments(marks))
+    for seen in _seen_answers(asked, reader, parse.parse_changes):
+        found |= {written[whole]: entries for whole, entries in seen.items() if whole in written}
+    return found
+
+
+def _seen_answers(asked: Iterable[Command], reader: Reader, read: Callable[[list[bytes]], _One]) -> Iterator[_One]:
+    """Yield the answers, parsed; what cannot be seen is left out. Raises: Stopped."""
+    for command in asked:
         try:
             result = run_read_command(reader, command)
-            seen = parse_result(command, result, partial(parse.parse_changes, split_lines(result.stdout)))
+            told = parse_result(command, result, partial(read, split_lines(result.stdout)))
         except Stopped:
             raise
         except OrchestratorError:
             continue
-        found |= {written[whole]: entries for whole, entries in seen.items() if whole in written}
-    return found
+        yield told
 
 
 def _is_written_over(source: Dataset | None, there: Dataset) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.ferry import Ferry
-from tests.leftovers import folder_of_runs, let_go_of_mounts
+from tests.leftovers import folder_of_runs, let_go_of_mounts, take_own_mounts
 from tests.peers import MailServer, WebPeer, serving
 from tests.turns import take_samples
 
@@ -129,6 +129,7 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("patient")
     if not hasattr(config, "workerinput"):  # once, before pytest removes the folders of earlier runs
         let_go_of_mounts(folder_of_runs())
+    take_own_mounts()
 
 
 @pytest.fixture

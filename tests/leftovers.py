@@ -1,5 +1,6 @@
-"""Mounts that killed test runs left behind in pytest's temporary folders."""
+"""What test runs mount: each in mounts of its own, and nothing that killed ones left behind in pytest's temporary folders."""
 
+import ctypes
 import getpass
 import os
 import re
@@ -7,6 +8,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+_NEW_MOUNTS = 0x20000  # linux/sched.h
+_RECURSIVE, _SLAVE, _SHARED = 1 << 14, 1 << 19, 1 << 20  # linux/mount.h
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
@@ -14,6 +17,20 @@ def folder_of_runs() -> Path:
     """Return the folder below which pytest makes a folder for each of this user's test runs, as pytest itself finds it."""
     top = os.environ.get("PYTEST_DEBUG_TEMPROOT") or tempfile.gettempdir()
     return Path(top).resolve() / f"pytest-of-{getpass.getuser()}"
+
+
+def take_own_mounts() -> bool:
+    """Give this process, and what it starts, mounts of its own that its own children share, as systemd shares them; return whether it has them.
+
+    Why: a program of another test that has mounts of its own would keep a disk of ours in use, where "/" is shared with nobody.
+    """
+    native = os.environ.get("POOLFERRY_LAB_NATIVE")  # services of the machine are to see our mounts there
+    if os.geteuid() != 0 or native:
+        return False
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(_NEW_MOUNTS):
+        return False
+    return not any(libc.mount(b"none", b"/", None, _RECURSIVE | kind, None) for kind in (_SLAVE, _SHARED))
 
 
 def let_go_of_mounts(root: Path) -> None:

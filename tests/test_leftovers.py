@@ -51,3 +51,34 @@ def test_a_run_that_goes_on_keeps_its_mounts(left: Path) -> None:
     lock.write_text(str(over.pid))
     let_go_of_mounts(folder_of_runs())
     assert left not in mounts()
+
+
+@pytest.mark.namespace
+def test_programs_with_own_mounts_let_go_with_us_and_other_test_runs_see_none(tmp_path: Path) -> None:
+    script = """
+import subprocess, sys
+from pathlib import Path
+from tests.leftovers import mounts, take_own_mounts
+place = Path(sys.argv[1])
+assert take_own_mounts()
+subprocess.run(["mount", "-t", "tmpfs", "none", str(place)], check=True)
+with subprocess.Popen(["unshare", "--mount", "--propagation", "slave", "sh", "-c", "echo ready; read -r line"],
+                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+    assert holder.stdout.readline() == "ready\\n"
+    held = Path(f"/proc/{holder.pid}/mounts")
+    assert f" {place} " in held.read_text()
+    subprocess.run(["umount", str(place)], check=True)
+    assert f" {place} " not in held.read_text(), "kept"
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(place)], check=True)
+    holder.communicate("\\n")
+assert place in mounts()
+print("mounted", flush=True)
+sys.stdin.read()
+"""
+    argv = [sys.executable, "-c", script, str(tmp_path)]
+    with subprocess.Popen(argv, cwd=_HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "mounted\n"
+        assert tmp_path not in mounts()
+        other.communicate("")
+        assert other.returncode == 0

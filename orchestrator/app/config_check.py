@@ -127,29 +127,67 @@ def _advice(settings: Settings, job: "Job") -> tuple[SystemCheckResult, ...]:
         advice = (*others, *source)
     subject = f"target {job.target.location}"
     if not job.copies or any(each.subject == subject and not each.good and each.hinders for each in advice):
-        return advice
+        return _with_moved_copy(settings, job, subject, advice)
     lost = _lost_copies(settings, job, subject)
     return (*(each for each in advice if not (lost and each.good and each.subject == subject)), *lost)
+
+
+def _with_moved_copy(
+    settings: Settings, job: "Job", subject: str, advice: tuple[SystemCheckResult, ...]
+) -> tuple[SystemCheckResult, ...]:
+    """Return the lines, with a better one for a target that is not there where its copy is known by its identity elsewhere."""
+    from orchestrator.engines.contract.copies import CopyFinder
+    from orchestrator.engines.contract.engine import implements
+    from orchestrator.engines.registry import load_engine
+
+    engine = load_engine(job.engine)
+    if not job.copies or not implements(engine, CopyFinder) or (remembered := _remembered(settings, job)) is None:
+        return advice
+    try:
+        with compose.make_reader(job, compose.make_stop_request(None), settings.log) as reader:
+            found = engine.explain_moved_copy(job, remembered, reader)
+    except OrchestratorError:
+        return advice
+    if found is None:
+        return advice
+    told = SystemCheckResult(good=False, subject=subject, text=f"{found.why}: {found.hint}")
+    return (*(each for each in advice if each.subject != subject), told)
+
+
+def _remembered(settings: Settings, job: "Job") -> Mapping[str, str] | None:
+    """Return the small facts that history holds of a job; None while it cannot be read, or is being written: check leaves it as it is."""
+    from orchestrator.domain.errors import HistoryError
+    from orchestrator.history.database import is_write_open
+
+    if is_write_open(settings.where.history):
+        return None
+    try:
+        with settings.views() as views:
+            return views.memory(job.name)
+    except HistoryError:
+        return None
 
 
 def _moved_source(
     settings: Settings, job: "Job", advice: tuple[SystemCheckResult, ...]
 ) -> tuple[SystemCheckResult, ...]:
     """Return a line for a source that is not there, and lies under another name by what history remembers of it."""
+    from orchestrator.domain.errors import SourceRenamed
     from orchestrator.domain.plan import Refusal
     from orchestrator.domain.source_state import SourceState
     from orchestrator.engines.contract.engine import RunRequest
     from orchestrator.engines.registry import load_engine
-    from orchestrator.history.database import is_write_open
 
-    subject, engine = f"source {job.source}", load_engine(job.engine)
-    if is_write_open(settings.where.history) or not any(each.subject == subject and not each.good for each in advice):
+    engine, named = load_engine(job.engine), str(job.source)
+    subject = next((each.subject for each in advice if not each.good and each.subject.partition(" ")[2] == named), None)
+    if subject is None or (remembered := _remembered(settings, job)) is None:
         return ()
     try:
-        with settings.views() as views:
-            request = RunRequest(now=compose.now(), notes="", remembered=views.memory(job.name))
+        request = RunRequest(now=compose.now(), notes="", remembered=remembered)
         with compose.make_reader(job, compose.make_stop_request(None), settings.log) as reader:
             decision = engine.plan(job, engine.survey(job, request, reader), request)
+    except SourceRenamed as error:
+        return (SystemCheckResult(good=False, subject=subject, text=f"{error.why}: {error.hint}"),)
     except OrchestratorError:
         return ()
     if not isinstance(decision, Refusal) or decision.source is not SourceState.RENAMED:
@@ -162,18 +200,10 @@ def _lost_source(settings: Settings, job: "Job") -> tuple[SystemCheckResult, ...
 
     Why by history: a pool that was made anew is there, and looks like any other.
     """
-    from orchestrator.domain.errors import HistoryError
     from orchestrator.domain.source_identity import SOURCE_STATE
     from orchestrator.domain.source_state import SourceState, parse_source_state
-    from orchestrator.history.database import is_write_open
 
-    if is_write_open(settings.where.history):
-        return ()  # a reader would undo it, and check leaves the history as it is
-    try:
-        with settings.views() as views:
-            known = parse_source_state(views.memory(job.name).get(SOURCE_STATE, ""))
-    except HistoryError:
-        return ()
+    known = parse_source_state((_remembered(settings, job) or {}).get(SOURCE_STATE, ""))
     if known is None or known.state is SourceState.RESTORED:
         return ()
     text = f"{known.state.value} (since {known.since:%Y-%m-%d %H:%M} UTC): {known.why}: {known.hint}"
@@ -181,7 +211,7 @@ def _lost_source(settings: Settings, job: "Job") -> tuple[SystemCheckResult, ...
 
 
 def _lost_copies(settings: Settings, job: "Job", subject: str) -> tuple[SystemCheckResult, ...]:
-    """Return a line for a place that held copies of the job and shows none: its disk may not be mounted.
+    """Return a line for a place that held copies of the job and shows none: its disk may not be mounted, or they have another name.
 
     Why no other failure: the engine's own lines have it.
     """
@@ -190,9 +220,9 @@ def _lost_copies(settings: Settings, job: "Job", subject: str) -> tuple[SystemCh
 
     try:
         find_visible_points(settings, job)
-    except TargetUnable:
-        text = f"held copies of {job.name}, and shows no sign of them now: is it mounted?"
-        return (SystemCheckResult(good=False, subject=subject, text=text),)
+    except TargetUnable as error:
+        why = error.why if error.why.endswith("?") else f"{error.why}:"
+        return (SystemCheckResult(good=False, subject=subject, text=f"{why} {error.hint}"),)
     except OrchestratorError:
         pass
     return ()

@@ -19,6 +19,7 @@ from orchestrator.domain.evacuation import DatasetStatus, KitFacts
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
+from orchestrator.domain.renamed_dataset import give_name_back
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.planners.evacuation import refuse_evacuation, refuse_guests
 from orchestrator.runner.restore.request import RestoreOptions
@@ -167,13 +168,13 @@ class _Rebuild:
 
         reader = Reader(log=self._settings.log)
         tops = {one.top_guid for one in told.values() if one.top_guid}
-        now = next(filter(None, (find_moved_dataset(top, 0, None, reader) for top in sorted(tops))), "")
-        if not now or "/" in now:
+        looks = (find_moved_dataset(top, 0, Location(path=self._name), reader) for top in sorted(tops))
+        found = next((each for each in looks if each.name), None)
+        if found is None or "/" in found.name:
             return ()
-        back = f"zpool export {shlex.quote(now)} && zpool import {shlex.quote(now)} {shlex.quote(self._name)}"
         return (
-            f"{self._name} is imported as {now} now, by its guid: nothing of it is lost",
-            f"to give it its name back, in place of all that follows: {back}",
+            f"{self._name} is imported as {found.name} now, by its guid: nothing of it is lost",
+            f"to give it its name back, in place of all that follows: {give_name_back(self._name, found, None)}",
         )
 
     @property

@@ -7,6 +7,8 @@ from orchestrator.app.settings import Settings
 from orchestrator.domain.errors import HistoryError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from orchestrator.domain.job import Job
     from orchestrator.domain.point import RestorePoint
 
@@ -20,7 +22,18 @@ def find_visible_points(settings: Settings, job: "Job") -> "tuple[RestorePoint, 
     from orchestrator.runner.last_look import look_at_place
 
     with compose.make_reader(job, compose.make_stop_request(job), settings.log, apart=True) as reader:
-        return look_at_place(job, load_engine(job.engine), reader, held=lambda: _held_points(settings, job))
+        return look_at_place(
+            job, load_engine(job.engine), reader, held=lambda: _held_points(settings, job), remembered=lambda: _facts(settings, job),
+        )  # fmt: skip
+
+
+def _facts(settings: Settings, job: "Job") -> "Mapping[str, str]":
+    """Return the small facts of the job; none where history cannot be read, as of points that it holds."""
+    try:
+        with settings.views() as views:
+            return views.memory(job.name)
+    except HistoryError:
+        return {}
 
 
 def _held_points(settings: Settings, job: "Job") -> bool:

@@ -6,6 +6,7 @@ OrchestratorError
 ├─ Stopped                 a signal, or the end of the time window                WHEN_IT_CHANGES
 ├─ OutsideError            holds the command lines, exits, last output, host
 │  ├─ ProgramMissing · PermissionDenied · TargetFull · QuotaReached · SourceMissing ASK_A_HUMAN
+│  ├─ SourceRenamed       a source that has another name now, known by its guid  ASK_A_HUMAN
 │  ├─ RecordsRefused      a sending pool that takes no bookmark and no hold        ASK_A_HUMAN
 │  ├─ WritesLost          a disk that did not take what was written               ASK_A_HUMAN
 │  ├─ HostUnreachable · Stalled · StreamBroken                                    LATER
@@ -158,6 +159,10 @@ class QuotaReached(OutsideError):
 
 class SourceMissing(OutsideError):
     """A source that does not exist."""
+
+
+class SourceRenamed(SourceMissing):
+    """A source that has another name now, and is known by its guid."""
 
 
 class HostUnreachable(OutsideError):

@@ -21,6 +21,7 @@ from orchestrator.domain.errors import (
     Unexplained,
 )
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.gate import ABSENT_OF_GATE, GATE_ROOT_ABSENT
 from orchestrator.domain.hint_phrases import LOOKS_AGAIN
 from orchestrator.domain.names import shorten
 
@@ -130,6 +131,10 @@ GATE = says(
     PermissionDenied, "the gate of our key does not let it do this",
     "`journalctl -t poolferry-gate` there says what was asked; where the poolferry there is older than this one, upgrade it",
 )  # fmt: skip
+GATE_ABSENT = says(
+    rf"poolferry gate \S+: refused: .*{GATE_ROOT_ABSENT}",
+    PermissionDenied, "the dataset into which the gate of our key receives is not there", ABSENT_OF_GATE,
+)  # fmt: skip
 GATE_BUSY = says(
     r"poolferry gate \S+: refused: busy: ",
     HostUnreachable, "the gate of our key answers as many requests as it may at once",
@@ -169,7 +174,7 @@ SSH_ENDED = ends(
     (255,), HostUnreachable, "the connection to the host broke off or could not be made",
     "check the network, and `ssh HOST true` by hand",
 )  # fmt: skip
-GATES = (GATE_BUSY, GATE_FULL, GATE_APPEND_ONLY, GATE_LACKS, GATE)
+GATES = (GATE_ABSENT, GATE_BUSY, GATE_FULL, GATE_APPEND_ONLY, GATE_LACKS, GATE)
 PLAIN_LOGIN = (RRSYNC, CHANGED_KEY, HOST_KEY, LOGIN_REFUSED)
 LOGIN = (*GATES, *PLAIN_LOGIN)
 NETWORK = (UNRESOLVED, UNANSWERED)

@@ -87,6 +87,11 @@ class Gate:
 PROTOCOLS: tuple[int, ...] = (1, 2, 3, 4)
 TELLS_OF_LINKS = 4
 LINKS = "look-at-links.sh"
+GATE_ROOT_ABSENT = ", below which it receives, is not there"
+ABSENT_OF_GATE = (
+    "where it was renamed there, give it its name back, or name it so in the gate's file there and in targets.toml here; where it was never "
+    "made: `poolferry setup gate` there names the command"
+)
 HELLO, ALONE = "hello.sh", "alone"  # the second: without what rsync says
 
 

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped, TargetUnable
+from orchestrator.domain.errors import NotNow, OrchestratorError, SourceRenamed, Stopped, TargetUnable
 from orchestrator.domain.fast_dataclass import dataclass
 
 
@@ -50,7 +50,7 @@ def outcome_of(error: OrchestratorError) -> Outcome:
             return Outcome.WAITING
         case Stopped():
             return Outcome.INTERRUPTED
-        case TargetUnable():
+        case TargetUnable() | SourceRenamed():
             return Outcome.REFUSED
     return Outcome.FAILED
 

@@ -1,6 +1,9 @@
 """The identity of a job's source, remembered after each good run: a source that was made anew has another one."""
 
+from collections.abc import Mapping
+
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.place import USED, Place
 
 SOURCE_IDENTITY = "source-identity"  # the key under which history remembers it
 SOURCE_STATE = "source-state"  # the same for the state of a source; empty: it is as ever
@@ -34,6 +37,13 @@ def parse_identity(text: str) -> SourceIdentity | None:
     if not (dataset.isdecimal() and pool.isdecimal() and root and len(dataset + pool) <= 2 * _LONGEST):
         return None
     return SourceIdentity(dataset=int(dataset), pool=int(pool), root=root)
+
+
+def known_copy(remembered: Mapping[str, str], place: Place) -> int:
+    """Return the guid of the copy that the last good run saw at a place; 0: none, or the configuration has named another one since."""
+    known = remembered.get(COPY_IDENTITY + place.name, "")
+    left = not place.disk and remembered.get(USED) not in (None, str(place.location))
+    return int(known) if known.isdecimal() and len(known) <= _LONGEST and not left else 0
 
 
 def is_made_anew(remembered: str, root: str, dataset: int) -> bool:

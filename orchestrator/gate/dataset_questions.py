@@ -3,6 +3,7 @@
 Each answer is the command that our own side builds for that question, with the gate's own script.
 """
 
+import re
 from collections.abc import Callable, Mapping
 
 from orchestrator.domain.gate import GateRefusal
@@ -15,6 +16,7 @@ from orchestrator.gate.request import GateRequest, UnknownQuestion
 
 HERE = CommandHost()
 _MOST_NAMES = 5000
+_GUID, _GUID_OR_ANY = re.compile("[1-9][0-9]{0,19}"), re.compile("[0-9]{1,20}")
 Values = tuple[str, ...]
 Answer = Callable[[Values, str], Command]
 
@@ -67,6 +69,15 @@ def points(values: Values, root: str) -> Command:
     match values:
         case (name,):
             return commands.points_command(Location(path=dataset_below(name, root, itself=True)))
+    raise UnknownQuestion
+
+
+def find_moved(values: Values, root: str) -> Command:
+    """Return the look for a dataset by its guid, below the root alone: of what lies elsewhere not even that it is there is told."""
+    match values:
+        case (guid, pool_guid, former) if _GUID.fullmatch(guid) and _GUID_OR_ANY.fullmatch(pool_guid):
+            dataset_below(former, root, itself=True)
+            return commands.find_below_command(int(guid), int(pool_guid), former, root)
     raise UnknownQuestion
 
 

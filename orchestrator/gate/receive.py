@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from orchestrator.domain.answers import split_lines
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.gate import APPEND_ONLY, GateRefusal
+from orchestrator.domain.gate import APPEND_ONLY, GATE_ROOT_ABSENT, GateRefusal
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.zfs.commands import commands
@@ -202,6 +202,8 @@ def _zfs(words: Values, root: str) -> Command:
         case ("version",):
             return commands.zfs_command("version", effect=Effect.READS, where=HERE)
         case ("create", *_, dataset):
+            if dataset == root:  # which is asked for only where a look did not find it
+                raise GateRefusal(f"{root}{GATE_ROOT_ABSENT}")
             for encryption in (None, ReceiveEncryption.OFF):
                 built = commands.placeholder_command(dataset, HERE, encryption=encryption)
                 if built.argv[1:] == words:
@@ -223,6 +225,7 @@ _ANSWERS: dict[str, questions.Answer] = {
     "confirm.sh": questions.names_of("confirm.sh"),
     "newest.sh": questions.names_of("newest.sh"),
     "points.sh": questions.points,
+    "find-datasets.sh": questions.find_moved,
     "rights.sh": questions.rights,
     "space.sh": _space,
     "receivers.sh": _receivers,

@@ -177,6 +177,7 @@ _ANSWERS: dict[str, questions.Answer] = {
     "confirm.sh": questions.names_of("confirm.sh"),
     "newest.sh": questions.names_of("newest.sh"),
     "points.sh": questions.points,
+    "find-datasets.sh": questions.find_moved,
     "rights.sh": questions.rights,
     "look-for-kit.sh": _kit,
     "list-properties.sh": _properties,

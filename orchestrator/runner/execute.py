@@ -230,7 +230,7 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
         raise LookAgain(f"{plan.summary}: done; another survey decides what comes next")
     if plan.current and not plan.refusals:
         _book_point(journal, plan.current, journal.tools.history.memory(journal.job.name))
-    _remember(journal, world, request, plan.current)
+    _remember(journal, world, request, plan.current, made=writer)
     note_seen(journal.job, journal.tools)
     touched = finish_run(journal, writer, executor, changed=True, whole=not plan.refusals)
     journal.tools.history.remember(journal.job.name, USED, str(journal.job.target.location))
@@ -340,10 +340,15 @@ def _do(decision: Plan | NothingToDo, executor: StepExecutor, world: Any) -> Non
         executor.let_go()
 
 
-def _remember(journal: RunRecorder, world: Any, request: RunRequest, current: str | None) -> None:
-    """Remember what the next run is judged by. `current`: the point that is as the source, where the run made none."""
+def _remember(
+    journal: RunRecorder, world: Any, request: RunRequest, current: str | None, *, made: Writer | None = None
+) -> None:
+    """Remember what the next run is judged by. `current`: the point that is as the source, where the run made none.
+
+    `made`: the run may have made the copy.
+    """
     job, tools = journal.job, journal.tools
-    note_copy_identity(job, tools, world)
+    note_copy_identity(job, tools, world, made)
     if request.judge is not None:
         from orchestrator.runner.arrivals import remember_look
 

@@ -4,6 +4,7 @@ What history knows of a copy is what was seen last. Where a later look failed, f
 that is said of the copy says so too, until a look finds it again: it may be gone.
 """
 
+import contextlib
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +16,14 @@ from orchestrator.domain.place import USED, parse_location
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.problem import SAME_COMMAND, UNSEEN, UnseenCopies, parse_unseen
 from orchestrator.domain.source_identity import COPY_IDENTITY
-from orchestrator.engines.contract.copies import PlaceIdentifier, PointLister
+from orchestrator.engines.contract.copies import CopyFinder, PlaceIdentifier, PointLister
 from orchestrator.engines.contract.engine import Engine, implements
 from orchestrator.history.store import History
 from orchestrator.process.executor import Reader
 from orchestrator.runner.context import RunContext
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
     from datetime import datetime
 
 
@@ -39,7 +40,7 @@ def find_points(job: Job, tools: LookContext | RunContext, reader: Reader) -> tu
     """Return the points at the job's place, oldest first. Raises: OrchestratorError, also where a place shows no sign of its copies."""
     try:
         held = partial(tools.history.point_names, job.name, job.target.name)
-        points = look_at_place(job, tools.engine, reader, held=held)
+        points = look_at_place(job, tools.engine, reader, held=held, remembered=lambda: tools.history.memory(job.name))
     except OrchestratorError as error:
         note_failed_look(job, tools, error)
         raise
@@ -48,15 +49,26 @@ def find_points(job: Job, tools: LookContext | RunContext, reader: Reader) -> tu
 
 
 def look_at_place(
-    job: Job, engine: Engine, reader: Reader, *, held: "Callable[[], object]"
+    job: Job,
+    engine: Engine,
+    reader: Reader,
+    *,
+    held: "Callable[[], object]",
+    remembered: "Callable[[], Mapping[str, str]]",
 ) -> tuple[RestorePoint, ...]:
     """Return the points at the job's place, oldest first, and record nothing. `held`: tells whether history knows points there.
 
-    Raises: OrchestratorError; TargetUnable where the place held points and is not known again: its disk may not be mounted.
+    `remembered`: returns the small facts of the job. Raises: OrchestratorError; TargetUnable where the place held points and is not
+    known again: its disk may not be mounted, or what it held has another name.
     """
-    points = engine.points(job, reader)
+    try:
+        points = engine.points(job, reader)
+    except TargetUnable as error:
+        raise _find_elsewhere(job, engine, reader, remembered) or error from error
     if points or engine.stays or not held():
         return points
+    if moved := _find_elsewhere(job, engine, reader, remembered):
+        raise moved
     if implements(engine, PointLister) and engine.is_own_place(job, reader):
         return points  # then they vanished
     before = f"{show_name(str(job.target.location))} held copies of {job.name} and"
@@ -69,6 +81,14 @@ def look_at_place(
         f"mount it, or bring it back, and {SAME_COMMAND}",
     )
     raise TargetUnable(why, evidence=(), hint=hint)
+
+
+def _find_elsewhere(
+    job: Job, engine: Engine, reader: Reader, remembered: "Callable[[], Mapping[str, str]]"
+) -> TargetUnable | None:
+    """Return the error that says where the copy of the last run lies now; None: the engine finds it nowhere."""
+    found = engine.explain_moved_copy(job, remembered(), reader) if implements(engine, CopyFinder) else None
+    return TargetUnable(found.why, evidence=found.evidence, hint=found.hint) if found else None
 
 
 def note_failed_look(job: Job, tools: LookContext | RunContext, error: OrchestratorError) -> None:
@@ -163,9 +183,15 @@ def forget_other_copy(job: Job, tools: RunContext, world: Any) -> str:
     return f"the copy at {show_name(str(job.target.location))} is another one than at the last run: nothing that was verified before counts"
 
 
-def note_copy_identity(job: Job, tools: RunContext, world: Any) -> None:
-    """Record which copy the place holds, where the survey shows it."""
-    if implements(tools.engine, PlaceIdentifier) and (found := tools.engine.place_identity(world)):
+def note_copy_identity(job: Job, tools: RunContext, world: Any, made: Reader | None = None) -> None:
+    """Record which copy the place holds, where the survey shows it. `made`: looks again, where the run itself has made one."""
+    if not implements(tools.engine, PlaceIdentifier):
+        return
+    found = tools.engine.place_identity(world)
+    if found == "" and made is not None:
+        with contextlib.suppress(OrchestratorError):  # then the next run shows it
+            found = tools.engine.find_place_identity(job, made)
+    if found:
         tools.history.remember(job.name, COPY_IDENTITY + job.target.name, found)
 
 

@@ -17,6 +17,7 @@ from orchestrator.domain.errors import (
     NamesExhausted,
     NotNow,
     OrchestratorError,
+    SourceRenamed,
     Stopped,
 )
 from orchestrator.domain.fast_dataclass import replace
@@ -95,6 +96,11 @@ def wait_for_permit(job: Job, tools: RunContext, *, why: str) -> tuple[RunRecord
 
 def _ended_by(error: OrchestratorError | OSError, journal: RunRecorder) -> RunReport:
     """End the run by an error; of several that waited for the same thing only the first is kept."""
+    if isinstance(error, SourceRenamed):
+        from orchestrator.domain.source_state import SourceState
+        from orchestrator.runner.source_state import remember_state
+
+        remember_state(journal, SourceState.RENAMED, error.why, journal.said_hint(error.hint))
     report = journal.ended_by(error, continues="the next run continues from here")
     if (journal.job.target.rotates or journal.job.permit) and isinstance(error, NotNow):
         journal.tools.history.fold_waits(report)

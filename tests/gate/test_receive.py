@@ -8,12 +8,15 @@ import pytest
 
 from orchestrator.domain.command_line import ssh_argv
 from orchestrator.domain.gate import LACKS, Gate, GateRefusal
-from orchestrator.domain.plan import Command, Effect
+from orchestrator.domain.plan import Command, Effect, Pipeline
+from orchestrator.engines.zfs.errors.explain import explain
 from orchestrator.engines.zfs.model import DatasetType
 from orchestrator.gate.admit import admit
 from orchestrator.gate.receive import Reception, marks_command, newest_name, parse_marks, used_command
 from orchestrator.gate.request import parse_request
 from orchestrator.gate.stream_head import StreamHead
+from orchestrator.process.pipeline import pipeline_failure
+from orchestrator.process.scripted import scripted_result
 from tests.gate.mutations import mutated, sent
 from tests.gate.zfs_requests import pushed, receive_commands, sent_back
 
@@ -40,9 +43,28 @@ def test_each_request_of_a_push_is_answered_by_what_it_asks_for(copy: str) -> No
         expected = asked.argv[4:]
         if asked.argv[3] == "survey.sh":
             expected = ("plain", *expected[1:])
+        if asked.argv[3] == "find-datasets.sh":
+            expected = (*expected, ROOT)
         if asked.argv[3] == "receivers.sh":
             expected = (ROOT,)
         assert answer.argv[-len(expected) :] == expected
+
+
+def test_its_own_dataset_is_made_by_nobody_but_its_owner() -> None:
+    """A run asks for that where it did not find it, as after a rename."""
+    (asked, *_) = [each for each in pushed(ROOT) if "create" in each.argv]
+    made = ssh_argv(asked)[-1].replace(f"{ROOT}/b", ROOT)
+    with pytest.raises(GateRefusal) as refused:
+        admitted(made)
+    assert refused.value.why == f"{ROOT}, below which it receives, is not there"
+    failed = scripted_result(
+        exits=(126,), words=f"poolferry gate laptop: refused: {refused.value.why} (poolferry 0.1.0)"
+    )
+    error = explain(pipeline_failure(Pipeline(stages=(asked,)), failed))
+    assert error.why.startswith("the dataset into which the gate of our key receives is not there (")
+    assert error.hint.startswith(
+        "where it was renamed there, give it its name back, or name it so in the gate's file there"
+    )
 
 
 @pytest.mark.parametrize(

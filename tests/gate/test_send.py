@@ -37,6 +37,8 @@ def test_each_request_of_a_pull_is_answered_by_what_it_asks_for(source: str) -> 
         expected = asked.argv[4:]
         if asked.argv[3] == "survey.sh":
             expected = ("plain", *expected[1:])
+        if asked.argv[3] == "find-datasets.sh":
+            expected = (*expected, ROOT)
         assert answer.argv[-len(expected) :] == expected
 
 
@@ -126,6 +128,20 @@ def test_nothing_else_of_zfs_passes(words: str) -> None:
 def test_no_mark_but_poolferrys_and_no_other_script(words: tuple[str, ...]) -> None:
     with pytest.raises(GateRefusal):
         admitted(sent(*words))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("7", "0", "other/photos"), ("7", "0", "tank2"), ("7", "0", "tank/../other"), ("7", "0"), ("7", "0", "tank/a", ""), ("7", "0", "tank/a", "other"),
+        ("0", "0", "tank"), ("", "0", "tank"), (".*", "0", "tank"), ("7", "x", "tank"), ("7" * 21, "0", "tank"), (),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("gate", [GATE, Gate(receives=ROOT)])
+def test_a_dataset_is_looked_for_by_its_guid_below_the_gates_own_alone(words: tuple[str, ...], gate: Gate) -> None:
+    assert admitted(sent("find-datasets.sh", "7", "0", "tank/a"), gate).argv[-1] == ROOT
+    with pytest.raises(GateRefusal):
+        admitted(sent("find-datasets.sh", *words), gate)
 
 
 def test_marks_for_another_pool_are_left_alone_where_the_pools_are_named() -> None:

@@ -15,6 +15,7 @@ from orchestrator.engines.zfs.plan.hold_names import (
 from orchestrator.engines.zfs.recovery.kit import kit_command
 from orchestrator.engines.zfs.restore.survey import properties_command
 from orchestrator.engines.zfs.verify.read_copy import listing_command, read_command
+from orchestrator.process.moved_dataset import find_datasets_command
 from tests.engines.zfs.sides import LATER
 
 HOST = Host(user="root", name="nas", port=None)
@@ -45,6 +46,8 @@ def looks(copy: str, *, target: bool) -> list[Command]:
         commands.confirm_command((copy, f"{copy}@a", f"{copy}/b c@-x"), HOST),
         commands.newest_command((copy, f"{copy}/b"), HOST),
         commands.points_command(root),
+        find_datasets_command(4711, 0xBEEF, copy, HOST),
+        find_datasets_command(4711, 0, copy, HOST),
         commands.rights_command(root),
         commands.zfs_command("version", effect=surveys[0].effect, where=WHERE),
     ]

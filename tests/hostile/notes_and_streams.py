@@ -104,7 +104,7 @@ BUDGET = (
 RENAME = '{"before": "a", "now": "b", "texts": [["/x", "y"]], "moves": [["/a", "/b"]]}'
 STATUS = b"Name:\tzfs\nState:\tD (disk sleep)\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000000100\n"
 ARRIVED = b"2026-03-04T05:06:07+00:00\t77\ttank/a\n"
-PRUNED = b"1772600767\nvault/copies/photos@a\t7\t8\t1772600700\t5\t6\t0\t-\n"
+PRUNED = b"1772600767\n77\nvault/copies/photos@a\t7\t8\t1772600700\t5\t6\t0\t-\n"
 
 
 def record() -> bytes:
@@ -255,7 +255,8 @@ MORE: tuple[Target, ...] = (
     Target("look's new entries", told(lambda said: [own_look._created(line) for line in said.split(b"\n")]), (DRY_RUN,)),
     Target("stream", received, (begin(), compound() + b"".join(RECORDS), compound(), *REAL_STREAMS)),
     Target("marks of arrivals", text_of(parse_marks), (b"tank/a@b\tguid\t7\ntank/a@b\tcreatetxg\t8\n",)),
-    Target("moved dataset", lambda said: find_moved_dataset(7, 0, None, reader(said)), (b"1\ttank/photos\n=end\n",)),
+    Target("moved dataset", lambda said: find_moved_dataset(7, 0, Location(path="tank/a"), reader(said)),
+           (b"=above\ttank\n1\ttank/photos\n=end\n", b"1\ttank/photos\n=within\ttank\n")),
     Target("packed list", told(pair_names), (xdr({"tosnap": "a"}), packed({"tosnap": "a", "n": 7}, "<"))),
     Target("stream's size", sent_size, (b"full\ttank/a@b\t7\nsize\t7\n",)),
     Target("lease's holder", leased, (b'{"purpose": "restore", "since": "2026-03-04T05:06:07+00:00", "pid": 7}', b'{"since": "9999-12-31"}')),

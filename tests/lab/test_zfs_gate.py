@@ -200,6 +200,49 @@ zfs send -pLce tank/a@a > /run/1 && zfs send -pLce -I @a tank/a@b > /run/2 && zf
 zfs send -p -i @a tank/other@b > /run/5 && zfs send -R tank/a@b > /run/6"""
 
 
+def test_what_was_renamed_is_found_through_a_gate_as_far_as_it_shows(pair: Pair) -> None:
+    """Both ways; what lies elsewhere there is not told, and that it may is said."""
+    master, backup = pair
+    master.pool("tank")
+    backup.pool("vault")
+    backup.pool("far")
+    master.sh(
+        "zfs create tank/copies; zfs create tank/photos && head -c 1M /dev/urandom >/tank/photos/one; zfs snapshot tank/photos@a"
+    )
+    backup.sh("zfs create -p vault/in/laptop; zfs create -p far/data/x; zfs snapshot far/data/x@a")
+    places = '[place.vault]\ndataset = "ssh://root@backup/vault/in/laptop"\n[place.here]\ndataset = "tank/copies"\n'
+    master.job("photos", 'engine = "zfs"\nsource = "tank/photos"\ntarget = "vault"\n', targets=places)
+    master.job("pull", 'engine = "zfs"\nsource = "ssh://root@backup/far/data/x"\ntarget = "here"\n')
+    let_through(backup, "both", "--receives", "vault/in/laptop", "--sends", "far/data")
+    master.kitted("photos", "pull", at=("vault", "here"))
+
+    def run(job: str) -> tuple[str, str, str]:
+        told = master.poolferry("run", job, "--json", seconds=PATIENCE).json
+        return told["outcome"], told["why"] + str(told["warnings"]) + str(told["evidence"]), told["hint"]
+
+    for job, was, now in (
+        ("photos", "vault/in/laptop/photos", "vault/in/laptop/old"),
+        ("pull", "far/data/x", "far/data/y"),
+    ):
+        assert run(job)[0] == "done"
+        backup.sh(f"zfs rename {was} {now}")
+        outcome, why, hint = run(job)
+        assert (outcome, f"is called {now} now" in why) == ("refused", True), why
+        (back,) = re.findall(r"back: on backup: (zfs rename [^;]*)", hint)
+        backup.sh(back)
+        assert run(job)[0] == "nothing-to-do"
+    backup.sh("zfs rename far/data/x far/elsewhere")
+    outcome, why, hint = run("pull")
+    assert (outcome, "elsewhere" in why.replace("it may lie elsewhere there", "") + hint) == ("refused", False), why
+    assert "the gate of our key shows far/data alone, and nothing there has its guid" in why
+    backup.sh("zfs rename vault/in/laptop vault/in/mobile")
+    outcome, why, hint = run("photos")
+    assert (outcome, "mobile" in why + hint) == ("refused", False), why
+    assert why.startswith("vault/in/laptop, below which the gate of our key receives, is not there"), why
+    backup.sh("zfs rename vault/in/mobile vault/in/laptop")  # as the hint says
+    assert run("photos")[0] == "nothing-to-do"
+
+
 @pytest.mark.long
 @pytest.mark.flavours("trixie", "bookworm")
 def test_no_damaged_stream_reaches_another_dataset_or_an_older_point(master: Machine) -> None:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.lab.common import Machine
+from tests.lab.common import ENCRYPTED, GIVE_KEY, Machine
 from tests.lab.cuts import PROMPT
 from tests.lab.laboratory import Pair
 from tests.lab.pools import guids, rebuild, restore
@@ -430,3 +430,37 @@ def test_a_copy_in_a_pool_that_was_imported_read_only_comes_back(master: Machine
     assert ended["outcome"] == "done", ended
     assert "takes no hold" in str(ended["warnings"]), ended
     assert guids(master, "tank/back") == held
+
+
+def test_aside_of_a_restore_that_is_said_again_sets_nothing_aside_and_says_so(master: Machine) -> None:
+    """In the plan and in the restore, while a part of it waits for its key and once all is there; a run ends that."""
+    for pool in ("tank", "vault"):
+        master.pool(pool, "300M")
+    master.sh(f"""set -e; zfs create vault/copies; zfs create tank/photos; {ENCRYPTED} tank/photos/own
+        echo one >/tank/photos/one; zfs snapshot -r tank/photos@a""")
+    master.job("photos", JOB, targets=PLACE)
+    master.kitted("photos")
+    assert master.poolferry("run", "photos", "--json").code == 0
+    rebuild(master)
+    assert restore(master)["outcome"] == "waiting"
+    master.sh("echo mine >/tank/photos/mine")
+    for key, outcome in ((False, "waiting"), (True, "done"), (True, "done")):
+        if key:
+            master.sh(
+                f"[ $(zfs get -Ho value keystatus tank/photos/own) = available ] || {GIVE_KEY} | zfs load-key tank/photos/own"
+            )
+        planned = master.poolferry("restore", "plan", "photos", "--to", "tank/photos", "--aside", "--json").json
+        ended = restore(master, "--aside")
+        assert ended["outcome"] == outcome, ended
+        for warnings in (planned["warnings"], ended["warnings"]):
+            (line,) = [one for one in warnings if "nothing aside" in one]
+            assert line == (
+                "--aside sets nothing aside, as what is at tank/photos came back by a restore for which this one is taken, said again; "
+                "what was changed there since is still there"
+            )
+        assert master.sh("cat /tank/photos/mine").text == "mine"
+        assert "_aside_" not in master.sh("zfs list -H -o name -r tank").text
+    assert master.poolferry("run", "photos", "--json").json["outcome"] == "nothing-to-do"
+    planned = master.poolferry("restore", "plan", "photos", "--to", "tank/photos", "--aside", "--json").json
+    assert "nothing aside" not in str(planned["warnings"]), "now it is another restore"
+    assert "_aside_" in str(planned["stages"])

@@ -244,6 +244,81 @@ def test_a_source_and_a_target_that_were_renamed_are_known_by_their_guids(master
     assert holds_the_same(master, copy="attic/copies/photos")
 
 
+def advice(master: Machine, job: str) -> dict[str, str]:
+    """The lines of `check --system` on one job, by what they are about."""
+    jobs = master.poolferry("check", "--system", "--json").json["jobs"]
+    return {each["subject"]: each["text"] for one in jobs if one["job"] == job for each in one["advice"]}
+
+
+@pytest.mark.timeout(900)
+def test_a_copy_that_was_renamed_is_not_sent_again_and_each_hint_finds_it(master: Machine) -> None:
+    """After one run alone; seen: all of it was sent once more, and `check --system` said that it may not be mounted."""
+    prepare(master, "zfs create tank/photos; head -c 4M /dev/urandom >/tank/photos/one; zfs snapshot tank/photos@a")
+    config = master.config
+    for before, now, pattern, file in (
+        ("vault/copies/photos", "vault/copies/old", r"write (name = .*?) into \[zfs\]", f"{config}/jobs/photos.toml"),
+        ("vault/copies", "vault/my backup", r"write (dataset = .*?) into \[place.vault\]", f"{config}/targets.toml"),
+    ):
+        master.sh(f"zfs rename {before} '{now}'; zfs snapshot 'tank/photos@of {now.rpartition('/')[2]}'")
+        for words in (("plan",), ("verify",), ("run",)):
+            told = master.poolferry(*words, "photos", "--json").json
+            assert "the copy vault/copies/photos is called " in told["why"], told
+        assert told["outcome"] == "refused", told
+        assert advice(master, "photos")["target vault/copies/photos"] == f"{told['why']}: {told['hint']}"
+        (line,) = re.findall(pattern, told["hint"])
+        kept = master.read(file).decode()
+        master.write(file, f"{kept}[zfs]\n{line}\n" if "name" in line else f"[place.vault]\n{line}\n")
+        ran = run(master)
+        assert (ran["outcome"], ran["moved_bytes"] < 1 << 20) == ("done", True), ran
+        master.write(file, kept)
+        (back,) = re.findall(r"give the former name back: (zfs rename .*?); then", told["hint"])
+        master.sh(back)
+        assert run(master)["outcome"] == "nothing-to-do"
+    master.sh("zfs rename vault/copies/photos vault/copies/old")
+    ran = run(master, *re.findall(r"poolferry run photos (--aside)$", run(master)["hint"]))
+    assert (ran["outcome"], ran["moved_bytes"] > 4 << 20) == ("done", True), ran
+    assert holds_the_same(master)
+    assert guids(master, "vault/copies/old"), "the former one is kept"
+
+
+@pytest.mark.timeout(900)
+def test_what_is_only_snapshotted_or_pruned_is_known_by_its_guid_too(master: Machine) -> None:
+    for pool in ("tank", "vault"):
+        master.pool(pool, "300M")
+    master.sh("zfs create tank/photos; zfs create -p vault/in/laptop")
+    master.write(f"{master.config}/gates/laptop.toml", 'receives = "vault/in"\n')
+    master.job("snaps", 'engine = "sanoid"\nsource = "tank/photos"\n[snapshots]\nhourly = 2\n', targets=PLACE)
+    master.job("gone", 'engine = "prune"\nsource = "vault/in"\n[keep]\ndaily = 3\n')
+    for job, subject, before, now in (
+        ("snaps", "source tank/photos", "tank/photos", "tank/pictures"),
+        ("gone", "dataset vault/in", "vault/in", "vault/incoming"),
+    ):
+        master.poolferry("run", job, check=True)
+        master.sh(f"zfs rename {before} '{now}'")
+        assert f"is called {now} now, by its guid" in master.poolferry("plan", job).complaint
+        told = master.poolferry("run", job, "--json").json
+        assert (told["outcome"], f"is called {now} now, by its guid" in told["why"]) == ("refused", True), told
+        (known,) = [one for one in master.poolferry("status", "--json").json["jobs"] if one["job"] == job]
+        assert known["source_state"]["state"] == "renamed", known
+        assert advice(master, job)[subject] == f"{told['why']}: {told['hint']}"
+        file = f"{master.config}/jobs/{job}.toml"
+        kept = master.read(file).decode()
+        (line,) = re.findall(r"write (source = .*?) into", told["hint"])
+        master.write(file, kept.replace(f'source = "{before}"', line))
+        if job == "gone":
+            master.write(f"{master.config}/gates/laptop.toml", f'receives = "{now}"\n')
+        ran = master.poolferry("run", job, "--json").json
+        assert ran["outcome"] in ("done", "nothing-to-do"), ran
+        (known,) = [one for one in master.poolferry("status", "--json").json["jobs"] if one["job"] == job]
+        assert (known["state"], known["source_state"]) == ("up", None), known
+        if job == "snaps":
+            master.write(file, kept)
+            assert master.poolferry("run", job, "--json").json["outcome"] == "failed"  # it knows that name no more
+            (back,) = re.findall(r"give the former one back: (zfs rename .*)$", told["hint"])
+            master.sh(back)
+            assert master.poolferry("run", job, "--json").json["outcome"] in ("done", "nothing-to-do")
+
+
 @pytest.mark.timeout(900)
 def test_a_pool_with_another_name_is_not_made_anew_for_a_restore(master: Machine) -> None:
     for pool in ("tank", "vault"):

@@ -42,7 +42,10 @@ def test_a_target_that_is_not_mounted_is_named_by_each_command(copied: House, le
     if left == "an empty folder":
         copied.target.mkdir()
     (bad,) = advice(copied)
-    assert bad == f"target {copied.target}: held copies of photos, and shows no sign of them now: is it mounted?"
+    assert bad == (
+        f"target {copied.target}: {copied.target} held copies of photos and shows no sign of them now: is it mounted? "
+        "mount it, or bring it back, and say the same command again"
+    )
     told = copied.call("check", "--system").value
     assert not [each for each in told["jobs"][0]["advice"] if each["good"] and each["subject"].startswith("target ")]
     for words in (("ls", "photos"), ("find", "photos", "file"), ("diff", "photos")):

@@ -111,6 +111,17 @@ class PlaceIdentifier(Protocol):
         ...
 
 
+class CopyFinder(Protocol):
+    """An engine that finds a copy by its identity where it lies now, when its place has none any more."""
+
+    def explain_moved_copy(self, job: Job, remembered: Mapping[str, str], reader: Reader) -> Refusal | None:
+        """Return the refusal that says where the copy of the last run lies now, and how to go on; None: nowhere that is seen.
+
+        `remembered`: the small facts of the job.
+        """
+        ...
+
+
 class SourceIdentifier(Protocol):
     """An engine that knows its source again, so that one that was made anew is not taken for the old one."""
 

@@ -1,23 +1,21 @@
 """The survey of a pool, in one command, and that of its newest scrub."""
 
-import json
 from functools import partial
 
 from orchestrator.domain.answers import understand
 from orchestrator.domain.command_line import quoted
-from orchestrator.domain.errors import NotNow, SourceMissing, VerificationFailed
+from orchestrator.domain.errors import NotNow, SourceMissing, SourceRenamed, VerificationFailed
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Command, Effect, Pipeline
+from orchestrator.domain.plan import Command, Pipeline
 from orchestrator.domain.scrub import PoolScrub
-from orchestrator.domain.source_identity import parse_identity
 from orchestrator.domain.units import Seconds
 from orchestrator.engines.pool import commands, parse
 from orchestrator.engines.pool.errors import explain
 from orchestrator.engines.pool.model import PoolSurvey, ScrubState
 from orchestrator.engines.pool.options import options_of
 from orchestrator.process.executor import Reader
-from orchestrator.process.moved_dataset import find_moved_dataset
+from orchestrator.process.moved_dataset import explain_missing_source
 from orchestrator.process.pipeline import pipeline_failure
 
 _PATIENCE = Seconds(180)  # some commands wait for ever on a pool that lost its disks
@@ -31,33 +29,10 @@ def survey(job: Job, reader: Reader, *, known: str = "") -> PoolSurvey:
     try:
         return survey_pool(job.source, reader)
     except SourceMissing as error:
-        if now := _find_moved(job, known, reader):
-            raise _renamed(job, now, error) from error
-        if options_of(job).may_be_away:
+        told = explain_missing_source(job, known, error, reader)
+        if options_of(job).may_be_away and not isinstance(told, SourceRenamed):
             raise NotNow(error.why, hint="plug it in, or `zpool import` it") from error
-        raise
-
-
-def _find_moved(job: Job, identity: str, reader: Reader) -> str:
-    """Return how the pool of the last good run is called now; empty: it is not imported, or no run has seen it."""
-    known = parse_identity(identity)
-    if known is None or not known.pool or known.root != str(job.source):
-        return ""
-    return find_moved_dataset(0, known.pool, job.source.host, reader)
-
-
-def _renamed(job: Job, now: str, error: SourceMissing) -> SourceMissing:
-    source = job.source.path
-    export, back = (
-        Command(argv=("zpool", *words), effect=Effect.DESTROYS, host=job.source.host)
-        for words in (("export", now), ("import", now, source))
-    )
-    line = f"source = {json.dumps(str(Location(path=now, host=job.source.host)))}"
-    return SourceMissing(
-        f"the pool {source} is imported as {now} now, by its guid",
-        evidence=error.evidence,
-        hint=f"to watch it under that name: write {line} into {job.file}; or give the former one back: {export} && {back}",
-    )
+        raise told from error
 
 
 def survey_pool(root: Location, reader: Reader) -> PoolSurvey:

@@ -9,11 +9,12 @@ from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision
 from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.source_identity import SOURCE_IDENTITY, SourceIdentity
 from orchestrator.engines.contract.engine import RunRequest, StageResults, SystemCheckResult
 from orchestrator.engines.prune import errors as failures
 from orchestrator.engines.prune.model import PruneSurvey, SnapshotsGone
 from orchestrator.engines.prune.options import mistakes, options_of
-from orchestrator.engines.prune.survey import confirm_gone, survey
+from orchestrator.engines.prune.survey import confirm_gone, survey, survey_source
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed
 
@@ -46,7 +47,17 @@ class PruneEngine:
         return check_system(job, reader)
 
     def survey(self, job: Job, request: RunRequest, reader: Reader) -> PruneSurvey:
-        return survey(job.source, reader)
+        return survey_source(job, reader, known=request.remembered.get(SOURCE_IDENTITY, ""))
+
+    def identity(self, world: PruneSurvey) -> str:
+        """Return the identity of the dataset by its guid; of a folder there is none."""
+        return str(SourceIdentity(dataset=world.guid, pool=0, root=str(world.root))) if world.guid else ""
+
+    def identity_of_kit(self, content: str) -> str:
+        return ""
+
+    def waiting(self, world: PruneSurvey) -> tuple[str, ...]:
+        return ()
 
     def later(self, request: RunRequest) -> tuple[str, ...]:
         return ("orchestrator.engines.prune.plan",)

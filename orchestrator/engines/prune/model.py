@@ -18,12 +18,16 @@ _GUID = re.compile(r"[0-9]{1,20}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneSurvey:
-    """The survey of the root and of all below it. `at`: the time of this machine; `points`: in the order in which they came."""
+    """The survey of the root and of all below it. `at`: the time of this machine; `points`: in the order in which they came; `guid`: of the root.
+
+    0: it is a folder.
+    """
 
     root: Location
     at: datetime
     points: tuple[ReceivedPoint, ...]
     trash: bool = False  # a removal of folders was cut
+    guid: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +81,9 @@ def parse_snapshot(name: str) -> str:
 
 def parse_survey(said: bytes, *, root: Location) -> PruneSurvey:
     """Parse the answer of look.sh. Raises: ValueError."""
-    first, *lines = said.decode("utf-8", "surrogateescape").split("\n")
+    first, guid, *lines = said.decode("utf-8", "surrogateescape").split("\n")
     points = tuple(_parse_point(line, root.path) for line in lines if line)
-    return PruneSurvey(root=root, at=instant_at(parse_count(first)), points=points)
+    return PruneSurvey(root=root, at=instant_at(parse_count(first)), points=points, guid=parse_count(guid))
 
 
 def _parse_point(line: str, root: str) -> ReceivedPoint:

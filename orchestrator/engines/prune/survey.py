@@ -4,7 +4,8 @@ from functools import partial
 
 from orchestrator.domain.answers import understand
 from orchestrator.domain.command_line import quoted
-from orchestrator.domain.errors import VerificationFailed
+from orchestrator.domain.errors import SourceMissing, VerificationFailed
+from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.units import Seconds
@@ -12,9 +13,21 @@ from orchestrator.engines.prune import commands
 from orchestrator.engines.prune.errors import explain
 from orchestrator.engines.prune.model import PruneSurvey, SnapshotsGone, is_folder, parse_folder, parse_survey
 from orchestrator.process.executor import Reader
+from orchestrator.process.moved_dataset import explain_missing_source
 from orchestrator.process.pipeline import pipeline_failure
 
 _PATIENCE = Seconds(1800)  # for a list of very many snapshots on a busy disk; a pool without its disks never answers
+_ALSO = ", the same into `receives` of its gate, and into targets.toml of the machines that send here"
+
+
+def survey_source(job: Job, reader: Reader, *, known: str = "") -> PruneSurvey:
+    """Return what came to the job's source. `known`: its identity at the last good run; empty: none. Raises: OrchestratorError."""
+    try:
+        return survey(job.source, reader)
+    except SourceMissing as error:
+        if is_folder(job.source):
+            raise
+        raise explain_missing_source(job, known, error, reader, also=_ALSO) from error
 
 
 def survey(root: Location, reader: Reader) -> PruneSurvey:

@@ -8,7 +8,7 @@ from orchestrator.domain.job import Job, SnapshotRules, VerifyRules
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Step
 from orchestrator.domain.point import RestorePoint
-from orchestrator.domain.source_identity import is_made_anew
+from orchestrator.domain.source_identity import SOURCE_IDENTITY, SourceIdentity, is_made_anew
 from orchestrator.engines.contract.engine import RunRequest, SystemCheckResult
 from orchestrator.engines.sanoid import errors as failures
 from orchestrator.engines.sanoid import parse
@@ -52,7 +52,17 @@ class SanoidEngine:
         return check_system(job, reader)
 
     def survey(self, job: Job, request: RunRequest, reader: Reader) -> SanoidSurvey:
-        return survey(job, reader)
+        return survey(job, reader, known=request.remembered.get(SOURCE_IDENTITY, ""))
+
+    def identity(self, world: SanoidSurvey) -> str:
+        """Return the identity of the source by the guid of its root, which it keeps under each name, and in a pool of another one."""
+        return str(SourceIdentity(dataset=world.guid, pool=0, root=str(world.root)))
+
+    def identity_of_kit(self, content: str) -> str:
+        return ""
+
+    def waiting(self, world: SanoidSurvey) -> tuple[str, ...]:
+        return ()
 
     def survey_snapshots(self, job: Job, reader: Reader) -> SanoidSurvey:
         return survey(job, reader)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from orchestrator.domain.answers import understand
-from orchestrator.domain.errors import UnreadableAnswer
+from orchestrator.domain.errors import SourceMissing, UnreadableAnswer
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Command, Pipeline
 from orchestrator.domain.units import Seconds, show_size
@@ -14,20 +14,26 @@ from orchestrator.engines.sanoid.model import SanoidSurvey
 from orchestrator.engines.sanoid.options import is_recursive, rules_of, snapshots_of
 from orchestrator.engines.sanoid.plan import outlived_intervals
 from orchestrator.process.executor import Reader
+from orchestrator.process.moved_dataset import explain_missing_source
 from orchestrator.process.pipeline import pipeline_failure
 
 _PATIENCE = Seconds(600)  # for a list of very many snapshots on a busy disk; a pool without its disks never answers
 
 
-def survey(job: Job, reader: Reader) -> SanoidSurvey:
-    """Return everything that taking and pruning need. Raises: OrchestratorError when the source cannot be read.
+def survey(job: Job, reader: Reader, *, known: str = "") -> SanoidSurvey:
+    """Return everything that taking and pruning need. `known`: the identity of the source at the last good run; empty: none.
 
-    Where an owner gave a mark of ours several lines, each mark is asked for by itself.
+    Where an owner gave a mark of ours several lines, each mark is asked for by itself. Raises: OrchestratorError when the source
+    cannot be read.
     """
     try:
         return _look(job, reader, apart=False)
     except UnreadableAnswer:
         return _look(job, reader, apart=True)
+    except SourceMissing as error:
+        use = job.snapshots.use if job.snapshots else None
+        also = f", and call it so in {use}/sanoid.conf" if use else ""
+        raise explain_missing_source(job, known, error, reader, also=also) from error
 
 
 def _look(job: Job, reader: Reader, *, apart: bool) -> SanoidSurvey:

@@ -103,6 +103,12 @@ class ZfsEngine:
 
         return self.place_identity(survey_copy(job, reader))
 
+    def explain_moved_copy(self, job: Job, remembered: Mapping[str, str], reader: Reader) -> Refusal | None:
+        from orchestrator.engines.zfs.errors.moved_copy import explain_moved_copy
+        from orchestrator.engines.zfs.survey.survey import find_moved_copy
+
+        return explain_moved_copy(job, find_moved_copy(job, remembered, reader))
+
     def identity_of_kit(self, content: str) -> str:
         from orchestrator.engines.zfs.plan.divergence import identity_of_kit
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from orchestrator.domain.fast_dataclass import dataclass, field
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
+from orchestrator.domain.renamed_dataset import NOT_RENAMED, RenamedDataset
 
 FLAGS = "poolferry:flags"  # on each dataset of a copy: the flags of its chain, as `SendFlags` writes them
 RECEIVE_MARK = "poolferry:receive"  # on no dataset: it stands on the command line of each receive of ours
@@ -207,7 +208,7 @@ class ZfsSurvey:
     catch-up = "kept". `returning`: the source is a copy that is being restored, or a part of one, and this is the copy's root.
     `changes`: the changed entries of copies that were written to, where they could be seen. `origins`: the guids of snapshots outside of
     the source that its clones come from, where these share none with their copies. `moved`: where the dataset lies by its guid that was
-    the source's root at the last run, and `moved_copy`: that was the copy's; empty: where they were, or nowhere that can be seen.
+    the source's root at the last run, and `moved_copy`: that was the copy's, each looked for only where it is not where it was.
     """
 
     source: SideSurvey
@@ -220,8 +221,8 @@ class ZfsSurvey:
     returning: str | None = None
     changes: Mapping[str, tuple[ChangedEntry, ...]] = field(default_factory=dict)
     origins: Mapping[str, int] = field(default_factory=dict)
-    moved: str = ""
-    moved_copy: str = ""
+    moved: RenamedDataset = NOT_RENAMED
+    moved_copy: RenamedDataset = NOT_RENAMED
 
 
 # Actions of a plan, one class each. `dataset`: the name below the root, the same on both sides.

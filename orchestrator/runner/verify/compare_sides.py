@@ -258,6 +258,6 @@ def _hint(job: Job, compared: ComparisonResult) -> str:
     if counts.get(Verdict.MISSING):
         return (
             f"`poolferry run {job.name}`; what lies before the copy's newest snapshot comes only with a copy from the beginning: "
-            f"`zfs rename {quoted(whole)} {quoted(whole + '.old')}` on its pool, and run again"
+            f"`zfs rename {quoted(whole)} {quoted(whole + '.old')}` on its pool, then `poolferry run {job.name} --aside`"
         )
     return f"somebody changed the copy: `poolferry plan {job.name}` says what that means for the next run"

@@ -73,7 +73,9 @@ def _refuse_name(job: Job, tools: RunContext, name: str) -> RunReport | None:
     """
     known = tools.history.point_names(job.name, job.target.name)
     try:
-        points = look_at_place(job, tools.engine, tools.writer(()), held=lambda: known)
+        points = look_at_place(
+            job, tools.engine, tools.writer(()), held=lambda: known, remembered=lambda: tools.history.memory(job.name)
+        )
     except OrchestratorError:
         return None
     chosen = choose_point(points, point=name, at=None)

@@ -85,7 +85,7 @@ def test_a_pool_with_another_name_is_known_by_its_guid() -> None:
         assert (raised.value.why == "the pool tank is imported as lake now, by its guid") is found, identity
         if found:
             assert raised.value.hint == (
-                f'to watch it under that name: write source = "lake" into {job().file}; or give the former one back: '
+                f'to go on under that name: write source = "lake" into {job().file}; or give the former one back: '
                 "zpool export lake && zpool import lake tank"
             )
 

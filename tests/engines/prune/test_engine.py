@@ -15,6 +15,7 @@ from orchestrator.domain.errors import (
     PermissionDenied,
     ProgramMissing,
     SourceMissing,
+    SourceRenamed,
     Stalled,
     Stopped,
     Unexplained,
@@ -24,6 +25,7 @@ from orchestrator.domain.errors import (
 from orchestrator.domain.job import Job, KeepRules
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Effect, NothingToDo, Pipeline, Plan, PointsRemoval, Refusal, single_command
+from orchestrator.domain.source_identity import SOURCE_IDENTITY
 from orchestrator.engines.contract.arrivals import ArrivalPruner
 from orchestrator.engines.contract.engine import Engine, StageResults, implements
 from orchestrator.engines.prune import ENGINE
@@ -33,7 +35,7 @@ from orchestrator.engines.prune.options import options_of
 from orchestrator.engines.prune.survey import survey
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed, StopReason, pipeline_failure
-from orchestrator.process.scripted import scripted_result
+from orchestrator.process.scripted import ScriptedExecutor, scripted_result
 from tests.engines.prune.builders import NOW, ROOT, job, looks, request
 
 
@@ -54,6 +56,7 @@ def test_its_look_knows_what_is_needed() -> None:
         "a clone needs it: vault/clone",
     ]
     assert ENGINE.received_points(world) == world.points
+    assert (ENGINE.identity(world), ENGINE.identity_of_kit("{}"), ENGINE.waiting(world)) == (f"77 0 {ROOT}", "", ())
     assert ENGINE.points(job(), looks())[0].name == ROOT.path
     assert "3 snapshots of 2 datasets" in ENGINE.advise(job(), looks())[0].text
     failed = ENGINE.advise(job(), looks(b"", exits=(1,), words="cannot open 'vault/in/laptop': dataset does not exist"))
@@ -63,13 +66,35 @@ def test_its_look_knows_what_is_needed() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        b"", b"now\n", b"1\nvault/in/laptop/a@one\t11\n", b"1\nvault/other@one\t11\t1\t1\t1\t1\t0\t-\n",
-        b"1\nvault/in/laptop@a%b\t11\t1\t1\t1\t1\t0\t-\n", b"1\nvault/in/laptop@a\t-x\t1\t1\t1\t1\t0\t-\n",
+        b"", b"now\n", b"1\n", b"1\nx\n", b"1\n7\nvault/in/laptop/a@one\t11\n", b"1\n7\nvault/other@one\t11\t1\t1\t1\t1\t0\t-\n",
+        b"1\n7\nvault/in/laptop@a%b\t11\t1\t1\t1\t1\t0\t-\n", b"1\n7\nvault/in/laptop@a\t-x\t1\t1\t1\t1\t0\t-\n",
     ],
 )  # fmt: skip
 def test_an_answer_that_is_none_prunes_nothing(said: bytes) -> None:
     with pytest.raises(UnreadableAnswer):
         ENGINE.survey(job(), request(), looks(said))
+
+
+def test_a_dataset_with_another_name_is_known_by_its_guid_and_all_that_names_it_is_said() -> None:
+    absent = scripted_result(exits=(1,), words="cannot open 'vault/in/laptop': dataset does not exist")
+    answers = [
+        (lambda asked: "find-datasets.sh" in asked.stages[0].argv, scripted_result(b"=above\tvault/in\n5\tvault/in/old\n=end\n")),
+        (lambda _: True, absent),
+    ]  # fmt: skip
+    known = replace(request(), remembered={SOURCE_IDENTITY: f"77 0 {ROOT}"})
+    with pytest.raises(SourceRenamed) as raised:
+        ENGINE.survey(job(), known, ScriptedExecutor(answers))
+    assert raised.value.why == "the source vault/in/laptop is called vault/in/old now, by its guid"
+    assert raised.value.hint == (
+        'to go on under that name: write source = "vault/in/old" into in.toml, the same into `receives` of its gate, and into targets.toml '
+        "of the machines that send here; or give the former one back: zfs rename vault/in/old vault/in/laptop"
+    )
+    with pytest.raises(SourceMissing) as unknown:
+        ENGINE.survey(job(), request(), ScriptedExecutor(answers))
+    assert type(unknown.value) is SourceMissing
+    folder = replace(job(), source=Location(path="/backup/laptop"))
+    with pytest.raises(SourceMissing, match="the folder is not there"):
+        ENGINE.survey(folder, known, looks(b"", exits=(1,), words="find: ‘/backup/laptop’: No such file or directory"))
 
 
 def test_the_plan_destroys_by_name_and_guid_and_nothing_else() -> None:

@@ -6,10 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.domain.errors import ProgramMissing, SourceMissing
+from orchestrator.domain.errors import ProgramMissing, SourceMissing, SourceRenamed
 from orchestrator.domain.job import SnapshotRules
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Pipeline
+from orchestrator.domain.source_identity import SOURCE_IDENTITY
 from orchestrator.engines.contract.engine import Engine
 from orchestrator.engines.contract.snapshots import Snapshotter
 from orchestrator.engines.sanoid import ENGINE
@@ -17,7 +18,7 @@ from orchestrator.engines.sanoid.model import SanoidSurvey
 from orchestrator.engines.sanoid.parse import parse_survey
 from orchestrator.process.pipeline import PipelineResult
 from orchestrator.process.scripted import ScriptedExecutor, scripted_result
-from tests.engines.sanoid.builders import ASKED, FAR, FOLDER, NOW, ROOT, job, world
+from tests.engines.sanoid.builders import ASKED, FAR, FOLDER, GUID, NOW, ROOT, job, world
 
 LOOK = b"1795187460\ntank/photos\t41\t-\ttank/photos\n\n1795187458\ttank/photos@autosnap_2026-11-20_15:10:58_daily\n"
 DAILY = SnapshotRules(daily=2)
@@ -49,6 +50,33 @@ def test_the_look_is_one_command_here_or_there() -> None:
         seen: SanoidSurvey = ENGINE.survey(job(DAILY, source=source), ASKED, reader)
         assert [len(reader.requested), seen.root, seen.snapshots[0].kind] == [1, source, "daily"]
         assert reader.requested[0].stages[0].host == source.host
+
+
+def test_a_source_with_another_name_is_known_by_its_guid_and_its_own_rules_name_it_too() -> None:
+    known = ENGINE.identity(world())
+    assert (known, ENGINE.identity_of_kit("{}"), ENGINE.waiting(world())) == (f"{GUID} 0 {ROOT}", "", ())
+    answers = ScriptedExecutor(
+        [
+            (mentions("find-datasets.sh"), scripted_result(b"=above\ttank\n5\ttank/old\n=end\n")),
+            (lambda _: True, scripted_result(exits=(1,), words="cannot open 'tank/photos': dataset does not exist")),
+        ]
+    )
+    remembered = replace(ASKED, remembered={SOURCE_IDENTITY: known})
+    for rules, more in (
+        (DAILY, ""),
+        (SnapshotRules(use="/etc/sanoid"), ", and call it so in /etc/sanoid/sanoid.conf"),
+        (None, ""),
+    ):
+        with pytest.raises(SourceRenamed) as raised:
+            ENGINE.survey(job(rules), remembered, answers)
+        assert raised.value.why == "the source tank/photos is called tank/old now, by its guid"
+        assert raised.value.hint == (
+            f'to go on under that name: write source = "tank/old" into photos.toml{more}; or give the former one back: '
+            "zfs rename tank/old tank/photos"
+        )
+    with pytest.raises(SourceMissing) as absent:
+        ENGINE.survey(job(DAILY), ASKED, answers)
+    assert type(absent.value) is SourceMissing
 
 
 def test_what_waits_to_be_pruned_is_told_with_its_space() -> None:

@@ -162,7 +162,7 @@ def test_what_the_copy_lacks_before_its_newest_comes_only_from_the_beginning(jou
     hint = comparison_report(journal, told, content=True).hint
     whole = journal.job.target.location.path
     assert f"`zfs rename {whole} {whole}.old`" in hint
-    assert "--aside" not in hint
+    assert "`poolferry run photos --aside`" in hint, "the root is looked for by its guid, and would be refused"
 
 
 def test_what_came_after_the_point_does_not_harm_it(journal: RunRecorder) -> None:

@@ -142,6 +142,13 @@ def hinted_rename(dataset: str, to: str, kind: DatasetType, side: SideSurvey) ->
     return hinted_zfs_command("rename", *(() if kind is DatasetType.VOLUME else ("-u",)), dataset, to, side=side)
 
 
+def find_below_command(guid: int, pool_guid: int, former: str, root: str) -> Command:
+    """Build the command that looks for a dataset by its guid, on this machine, at a root and below it alone."""
+    from orchestrator.process.moved_dataset import find_datasets_command  # rarely asked, and it starts programs itself
+
+    return find_datasets_command(guid, pool_guid, former, None, within=root)
+
+
 def hello_command(host: Host, hello: str) -> Command:
     """Build the request by which a gate says what it is; any other host says nothing."""
     return script_command("hello.sh", hello, ALONE, effect=Effect.READS, where=CommandHost(host=host))

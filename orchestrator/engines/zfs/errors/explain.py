@@ -5,12 +5,10 @@ its receiver, which then reports an incomplete stream, and the other way round: 
 together, the one to blame first. Names in quotes are ignored: a snapshot may be called "out of space".
 """
 
-import json
 import re
 from collections.abc import Iterator
 
 from orchestrator.domain.answers import too_much
-from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import (
     Evidence,
     NotNow,
@@ -23,9 +21,6 @@ from orchestrator.domain.errors import (
 from orchestrator.domain.failure_table import WHOLE_OUTPUT, find_failure, first_line, hint_of, whole_lines
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.hint_phrases import GOES_ON, LOOKS_AGAIN
-from orchestrator.domain.place import Host, Location
-from orchestrator.domain.plan import Command, Effect, Refusal
-from orchestrator.domain.problem import SAME_COMMAND
 from orchestrator.engines.zfs.errors.messages import ERROR_RULES
 from orchestrator.process.pipeline import PipelineFailed, PipelineResult, StopReason
 
@@ -61,37 +56,6 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
         evidence=evidence,
         hint=WHOLE_OUTPUT,
     )
-
-
-def absent_pool(target: Location, *, now: str = "", place: str = "") -> Refusal:
-    """Return the refusal of a place whose pool is not there: it is away, or has another name now.
-
-    `now`: where the copy is found by its guid; empty: nowhere. `place`: its name in targets.toml.
-    """
-    pool = target.path.partition("/")[0]
-    if now:
-        named = str(Location(path=now.rpartition("/")[0], host=target.host))
-        back = give_name_back(now.partition("/")[0], pool, target.host)
-        return Refusal(
-            why=f"the pool {pool} of the target {target} is not imported, and the copy is {now} now, by its guid",
-            evidence=(),
-            hint=f"to go on there: write dataset = {json.dumps(named)} into [place.{place}] of targets.toml; or give the pool its name "
-            f"back: {back}; then {SAME_COMMAND}",
-        )
-    on = f" on {target.host.name}" if target.host else ""
-    hint = (
-        f"`zpool import {quoted(pool)}`{on}, or correct the dataset of its place in targets.toml; then {SAME_COMMAND}"
-    )
-    return Refusal(why=f"the pool {pool} of the target {target} is not imported", evidence=(), hint=hint)
-
-
-def give_name_back(now: str, before: str, host: Host | None) -> str:
-    """Return the command by which an imported pool gets a former name back."""
-    export, again = (
-        Command(argv=("zpool", *words), effect=Effect.DESTROYS, host=host)
-        for words in (("export", now), ("import", now, before))
-    )
-    return f"{export} && {again}"
 
 
 def without_tokens(evidence: Evidence) -> Evidence:

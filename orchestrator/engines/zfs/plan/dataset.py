@@ -298,7 +298,8 @@ def _vanished(case: PlanContext, name: str) -> tuple[str, ...]:
         return ()
     whole = case.target_name(name)
     gone = f"{whole} is gone from the target: it held {case.source_name(name)} up to guid {sent[-1].guid}"
-    return (f"{gone}; it was renamed or destroyed there by somebody else, and all of it is sent again",)
+    doubt = "" if name or not case.world.moved_copy.doubt else f" ({case.world.moved_copy.doubt})"
+    return (f"{gone}; it was renamed or destroyed there by somebody else{doubt}, and all of it is sent again",)
 
 
 def _encryption_above(case: PlanContext, name: str, done: DatasetPlans) -> EncryptionInheritance:

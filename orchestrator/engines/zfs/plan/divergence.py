@@ -336,12 +336,12 @@ def refuse_remade(case: PlanContext) -> Refusal | None:
         f"{target.root} holds {show_count(held, 'snapshot')} of what was there" if held else "",
     )
     hint = restore_first(case)
-    if case.world.moved:
-        evidence = (*evidence, f"what was copied is called {case.world.moved} now, by its guid")
-        hint = f"to copy {case.world.moved} on: {other_source(case, case.world.moved)}; or, where that is not the one, {hint}"
+    if now_called := case.world.moved.name:
+        evidence = (*evidence, f"what was copied is called {now_called} now, by its guid")
+        hint = f"to copy {now_called} on: {other_source(case, now_called)}; or, where that is not the one, {hint}"
     return Refusal(
         why=why,
-        evidence=tuple(line for line in evidence if line),
+        evidence=tuple(line for line in (*evidence, case.world.moved.doubt) if line),
         hint=hint,
         source=SourceState.ANEW,
     )
@@ -349,23 +349,21 @@ def refuse_remade(case: PlanContext) -> Refusal | None:
 
 def refuse_moved(case: PlanContext) -> Refusal:
     """Return the refusal of a source that has another name now, as its pool was imported under one, or a person renamed it."""
+    from orchestrator.domain.renamed_dataset import give_name_back, ways_on
     from orchestrator.domain.source_state import SourceState
-    from orchestrator.engines.zfs.errors.explain import give_name_back
 
-    root, now = case.world.source.root, case.world.moved
+    root, now = case.world.source.root, case.world.moved.name
     (before, _, below), (pool, _, found) = root.path.partition("/"), now.partition("/")
     known = parse_identity(case.requested.remembered.get(SOURCE_IDENTITY, ""))
     told = f", guid {known.pool}" if known and known.pool else ""
     why = f"the source {root} is called {now} now"
-    back = str(hinted_zfs_command("rename", now, root.path, side=case.world.source)) if pool == before else ""
     if below == found:
         why = f"the pool {before} is imported as {pool} now{told}, so the source {root} is not there"
-        back = give_name_back(pool, before, root.host)
+    back = give_name_back(root.path, case.world.moved, root.host, sudo=case.world.source.sudo)
     return Refusal(
         why=why,
         evidence=(f"guid of the dataset: {known.dataset}, as at the last run",) if known else (),
-        hint=f"to go on under that name: {other_source(case, now)}"
-        + (f"; or give the former one back: {back}" if back else ""),
+        hint=ways_on(case.job, now, other_source(case, now), back),
         source=SourceState.RENAMED,
     )
 

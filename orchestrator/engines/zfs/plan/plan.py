@@ -7,7 +7,7 @@ from orchestrator.domain.plan import Decision, NothingToDo, Plan, Refusal
 from orchestrator.domain.source_state import SourceState, is_restore_known
 from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.engine import RunRequest
-from orchestrator.engines.zfs.errors.explain import absent_pool
+from orchestrator.engines.zfs.errors.moved_copy import absent_pool, refuse_absent_gate_dataset, refuse_moved_copy
 from orchestrator.engines.zfs.model import (
     ActionPlan,
     CreatePlaceholder,
@@ -24,7 +24,7 @@ from orchestrator.engines.zfs.plan import transport
 from orchestrator.engines.zfs.plan.context import PlanContext, parent_dataset
 from orchestrator.engines.zfs.plan.dataset import decide_dataset, refuse_unfinished
 from orchestrator.engines.zfs.plan.dataset_plan import DatasetPlan, EncryptionInheritance
-from orchestrator.engines.zfs.plan.divergence import refuse_moved, refuse_remade, refuse_renamed, restore_first
+from orchestrator.engines.zfs.plan.divergence import ASIDE, refuse_moved, refuse_remade, refuse_renamed, restore_first
 from orchestrator.engines.zfs.plan.renames import find_renamed, follow_renames, refuse_parent_first
 from orchestrator.engines.zfs.plan.resume import is_foreign
 from orchestrator.engines.zfs.plan.stages import Stages, arrange_stages, order_datasets
@@ -68,7 +68,7 @@ def _bringing_root(decided: ActionPlan) -> Send | None:
 def decide_actions(job: Job, world: ZfsSurvey, request: RunRequest) -> ActionPlan | Refusal:
     """Decide the actions for every dataset of the job; refuse when nothing can be done at all."""
     case = PlanContext(job, world, request)
-    refusal = _refuse_sides(case) or refuse_remade(case) or refuse_renamed(case)
+    refusal = _refuse_sides(case) or refuse_remade(case) or refuse_renamed(case) or _refuse_moved_copy(case)
     if refusal:
         return refusal
     ended = _end_receives(case)
@@ -112,8 +112,18 @@ def _refuse_sides(case: PlanContext) -> Refusal | None:
         return refusal
     pool, below, _ = target.root.path.partition("/")
     if "" not in target.datasets and below and pool not in target.above:
-        return absent_pool(target.root, now=case.world.moved_copy, place=case.job.target.name)
+        return absent_pool(case.job, target.root, case.world.moved_copy)
     return transport.refuse_transport(case.job, source, target)
+
+
+def _refuse_moved_copy(case: PlanContext) -> Refusal | None:
+    """Return the refusal of a copy that has another name now, unless all of it is to be sent again."""
+    found = case.world.moved_copy
+    if found.within and not (found.above or found.name or found.unseen):
+        return refuse_absent_gate_dataset(case.world.target.root, found.within)
+    if not found.name or ASIDE in case.requested.allowed:
+        return None
+    return refuse_moved_copy(case.job, case.world.target.root, found)
 
 
 def refuse_lost_source(case: PlanContext) -> Refusal | None:
@@ -124,13 +134,14 @@ def refuse_lost_source(case: PlanContext) -> Refusal | None:
 def _refuse_absent_source(case: PlanContext) -> Refusal | None:
     if "" in case.world.source.datasets:
         return None
-    if case.world.moved:
+    if case.world.moved.name:
         return refuse_moved(case)
     hint = "correct `source` in the job file, or import its pool"
     if case.world.returning is None and case.world.target.datasets:
         hint = f"import its pool; or, if it is lost, {restore_first(case)}; or correct `source` in the job file"
     gone = SourceState.GONE if case.world.returning is None and case.world.target.datasets else None
-    return Refusal(why=f"the source {case.world.source.root} is not there", evidence=(), hint=hint, source=gone)
+    doubt = (case.world.moved.doubt,) if case.world.moved.doubt else ()
+    return Refusal(why=f"the source {case.world.source.root} is not there", evidence=doubt, hint=hint, source=gone)
 
 
 def _refuse_unfinished(case: PlanContext) -> Refusal | None:

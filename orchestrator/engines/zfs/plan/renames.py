@@ -89,11 +89,12 @@ def refuse_renamed(case: PlanContext, new: str, old: str) -> Refusal:
     known = case.owners | case.bookmark_owners
     newest = next(one for one in reversed(copy.snapshots) if one.guid in known)
     promoted = (case.origin(old) or ("",))[0] == new if old in case.world.source.datasets else False
-    how = "has the snapshots of" if promoted else "is the former"
-    by = ", which gave them to it by zfs promote" if promoted else ""
-    again = case.command
+    before, now, again = case.source_name(old), case.source_name(new), case.command
+    why = f"the copy of {now} is called {case.target_name(old)}: {now} was {before} before, or the copy was renamed"
+    if promoted:
+        why = f"{now} has the snapshots of {before}, which gave them to it by zfs promote, and its copy is still called {case.target_name(old)}"
     return Refusal(
-        why=f"{case.source_name(new)} {how} {case.source_name(old)}{by}, and its copy is still called {case.target_name(old)}",
+        why=why,
         evidence=(f"{newest.mark} (guid {newest.guid}) of that copy is one of {case.source_name(new)}",),
         hint=f"to rename the copy: {again} --allow {FOLLOW}, or for all times follow-renames = true in [zfs]; "
         f"to send all again beside it: {again} --{ASIDE}",

@@ -43,8 +43,9 @@ def _of_copy(case: PlanContext, findings: tuple[Finding, ...]) -> Iterator[str]:
     for dataset, name, _, guid in _damaged(case, findings):
         whole = target.full(dataset)
         rename = hinted_rename(whole, f"{whole}.damaged", target.datasets[dataset].kind, target)
+        again = f"poolferry run {case.job.name}{'' if dataset else ' --aside'}"  # the root is looked for by its guid
         yield (
-            f"{whole}@{name}: the source holds the same snapshot (guid {guid}): {rename} && poolferry run {case.job.name} "
+            f"{whole}@{name}: the source holds the same snapshot (guid {guid}): {rename} && {again} "
             "(it is sent again in full; the damaged copy stays until you destroy it)"
         )
 

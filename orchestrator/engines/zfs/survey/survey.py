@@ -25,11 +25,13 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Pipeline
 from orchestrator.domain.point import RestorePoint
-from orchestrator.domain.source_identity import COPY_IDENTITY, SOURCE_IDENTITY, parse_identity
+from orchestrator.domain.renamed_dataset import NOT_RENAMED, RenamedDataset
+from orchestrator.domain.source_identity import SOURCE_IDENTITY, known_copy, parse_identity
 from orchestrator.domain.units import Seconds
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.commands import commands
-from orchestrator.engines.zfs.errors.explain import absent_pool, explain
+from orchestrator.engines.zfs.errors.explain import explain
+from orchestrator.engines.zfs.errors.moved_copy import absent_pool
 from orchestrator.engines.zfs.model import ChangedEntry, Dataset, DatasetType, ReceiveProcess, SideSurvey, ZfsSurvey
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, replication_target_id
@@ -81,24 +83,27 @@ def survey(job: Job, request: RunRequest, reader: Reader, *, whole: bool = False
         changes=changes,
         origins=_survey_origins(source, target, reader),
         moved=_find_moved_source(job, source, request, reader),
-        moved_copy=_find_moved_copy(job, target, request, reader),
+        moved_copy=NOT_RENAMED if "" in target.datasets else find_moved_copy(job, request.remembered, reader),
     )
 
 
-def _find_moved_source(job: Job, source: SideSurvey, request: RunRequest, reader: Reader) -> str:
-    """Return where the source's root of the last run lies now, where something else or nothing has its name; else nothing."""
+def _find_moved_source(job: Job, source: SideSurvey, request: RunRequest, reader: Reader) -> RenamedDataset:
+    """Return where the source's root of the last run lies now, where something else or nothing has its name."""
     known, root = parse_identity(request.remembered.get(SOURCE_IDENTITY, "")), source.datasets.get("")
     if known is None or known.root != str(job.source) or (root is not None and root.guid == known.dataset):
-        return ""
-    return find_moved_dataset(known.dataset, known.pool, job.source.host, reader)
+        return NOT_RENAMED
+    return find_moved_dataset(known.dataset, known.pool, job.source, reader)
 
 
-def _find_moved_copy(job: Job, target: SideSurvey, request: RunRequest, reader: Reader) -> str:
-    """Return where the copy of the last run lies now, where the pool of the place is not imported; disks have names of their own."""
-    known = request.remembered.get(COPY_IDENTITY + job.target.name, "")
-    if target.pool_guid or job.target.disk or not known.isdecimal():
-        return ""
-    return find_moved_dataset(int(known), 0, target.root.host, reader)
+def find_moved_copy(job: Job, remembered: Mapping[str, str], reader: Reader) -> RenamedDataset:
+    """Return where the copy of the last run lies now, where nothing has its name.
+
+    Why not in another pool than a disk's own: that has a name by which it is imported.
+    """
+    root, known = job.target.location, known_copy(remembered, job.target)
+    found = find_moved_dataset(known, 0, root, reader) if known else NOT_RENAMED
+    away = job.target.disk and found.name.partition("/")[0] != root.path.partition("/")[0]
+    return NOT_RENAMED if away or found.name == root.path else found
 
 
 def _survey_origins(source: SideSurvey, target: SideSurvey, reader: Reader) -> dict[str, int]:
@@ -334,7 +339,7 @@ def survey_points(job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
     try:
         result = run_read_command(reader, command)
     except NotNow as error:
-        away = absent_pool(root)
+        away = absent_pool(job, root)
         raise TargetUnable(away.why, evidence=(), hint=away.hint) from error
     lines = text_lines(result.stdout)
     return tuple(

@@ -6,7 +6,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Finding, Verdict
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.zfs.errors.explain import absent_pool
+from orchestrator.engines.zfs.errors.moved_copy import absent_pool, refuse_moved_copy
 from orchestrator.engines.zfs.model import Dataset, Snapshot
 from orchestrator.engines.zfs.plan.context import PlanContext
 from orchestrator.engines.zfs.plan.increments import find_common_snapshot
@@ -63,7 +63,9 @@ def compare_guids(case: PlanContext, *, point: str | None) -> GuidComparison | R
 def _refuse_absent_copy(case: PlanContext) -> Refusal:
     target = case.world.target
     if not target.pool_guid:
-        return absent_pool(target.root, now=case.world.moved_copy, place=case.job.target.name)
+        return absent_pool(case.job, target.root, case.world.moved_copy)
+    if case.world.moved_copy.name:
+        return refuse_moved_copy(case.job, target.root, case.world.moved_copy)
     return Refusal(
         why=f"there is no copy at {target.root}", evidence=(), hint=f"poolferry run {case.job.name}, then verify again"
     )

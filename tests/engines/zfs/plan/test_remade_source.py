@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.domain.plan import Plan, Refusal
+from orchestrator.domain.renamed_dataset import RenamedDataset
 from orchestrator.domain.source_identity import LAST_RESTORE, SOURCE_IDENTITY, parse_identity, seen_restore_key
 from orchestrator.domain.source_state import SourceState, SourceStateRecord, next_source_state, parse_source_state
 from orchestrator.engines.zfs import ENGINE
@@ -46,7 +47,10 @@ def moved(now: str, remembered: dict[str, str], *, gone: bool = True) -> Refusal
         world.source.destroy(ROOT)
     else:
         made_anew(world, pool=False)
-    refusal = decide_actions(world.job, replace(world.survey(), moved=now), replace(requested(), remembered=remembered))
+    there = RenamedDataset(name=now, above="tank" if now.startswith("tank/") else "")
+    refusal = decide_actions(
+        world.job, replace(world.survey(), moved=there), replace(requested(), remembered=remembered)
+    )
     assert isinstance(refusal, Refusal)
     return refusal
 
@@ -72,7 +76,9 @@ def test_a_dataset_with_another_name_is_told_and_its_copy_keeps_its_own() -> Non
         'to go on under that name: write source = "tank/new name" into photos.toml, and name = "photos" into its [zfs]; or give the '
         f"former one back: zfs rename 'tank/new name' {ROOT}"
     )
-    assert "give the former one back" not in moved("lake/other", {SOURCE_IDENTITY: f"5 0 {ROOT}"}).hint
+    assert moved("lake/other", {SOURCE_IDENTITY: f"5 0 {ROOT}"}).hint.endswith(
+        f"back: zpool export lake && zpool import lake tank && zfs rename -p tank/other {ROOT}"
+    )
 
 
 def test_one_that_has_another_in_its_place_is_named_before_the_restore() -> None:
@@ -86,7 +92,7 @@ def test_one_that_has_another_in_its_place_is_named_before_the_restore() -> None
 def test_a_copy_whose_pool_has_another_name_is_told_so() -> None:
     world, remembered = copied("a")
     gone = replace(world.survey().target, datasets={}, above=frozenset(), pool_guid=0)
-    seen = replace(world.survey(), target=gone, moved_copy="attic/copies/photos")
+    seen = replace(world.survey(), target=gone, moved_copy=RenamedDataset(name="attic/copies/photos"))
     refusal = decide_actions(world.job, seen, replace(requested(), remembered=remembered))
     assert isinstance(refusal, Refusal)
     assert (
@@ -97,6 +103,69 @@ def test_a_copy_whose_pool_has_another_name_is_told_so() -> None:
         'to go on there: write dataset = "attic/copies" into [place.vault] of targets.toml; or give the pool its name back: '
         "zpool export attic && zpool import attic vault; then "
     )
+
+
+def test_where_a_look_could_not_see_all_that_is_said() -> None:
+    doubtful = RenamedDataset(within="tank/photos")
+    world, remembered = copied("a")
+    gone = replace(world.survey().target, datasets={}, above=frozenset(), pool_guid=0)
+    away = decide_actions(world.job, replace(world.survey(), target=gone, moved_copy=doubtful), requested())
+    made_anew(world, pool=False)
+    anew = decide_actions(
+        world.job, replace(world.survey(), moved=doubtful), replace(requested(), remembered=remembered)
+    )
+    world.source.destroy(ROOT)
+    absent = decide_actions(world.job, replace(world.survey(), moved=doubtful), requested())
+    for refusal in (away, anew, absent):
+        assert isinstance(refusal, Refusal)
+        assert doubtful.doubt in refusal.evidence
+
+
+def test_a_copy_behind_a_gate_whose_own_dataset_is_not_there_is_told_so() -> None:
+    """Seen: the run asked the gate to make it, and was told that it may not."""
+    world, remembered = copied("a")
+    world.target.destroy(COPY)
+    seen = replace(world.survey(), moved_copy=RenamedDataset(within="vault/in"))
+    refusal = decide_actions(world.job, seen, replace(requested(), remembered=remembered))
+    assert isinstance(refusal, Refusal)
+    assert refusal.why == "vault/in, below which the gate of our key receives, is not there"
+    beside = replace(seen, moved_copy=RenamedDataset(within="vault/in", above="vault/in"))
+    begun = decide_actions(world.job, beside, replace(requested(), remembered=remembered))
+    assert isinstance(begun, ActionPlan), "all of it is sent again"
+    assert "it may lie elsewhere there, under another name), and all of it is sent again" in begun.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "above", "hint"),
+    [
+        ("vault/copies/old", "vault/copies", ("to go on there: write name = \"old\" into [zfs] of photos.toml; or to give the former name back: "
+         f"zfs rename vault/copies/old {COPY}")),
+        ("vault/backup/photos", "vault", ('to go on there: write dataset = "vault/backup" into [place.vault] of targets.toml; or to give the '
+         "former name back: zfs rename vault/backup vault/copies")),
+        ("vault/x/y", "vault/copies", ('to go on there: write dataset = "vault/x" into [place.vault] of targets.toml, and write name = "y" into '
+         f"[zfs] of photos.toml; or to give the former name back: zfs rename vault/x/y {COPY}")),
+        ("attic/copies/photos", "vault", 'to go on there: write dataset = "attic/copies" into [place.vault] of targets.toml'),
+    ],
+)  # fmt: skip
+def test_a_copy_with_another_name_is_not_sent_anew_without_a_word(name: str, above: str, hint: str) -> None:
+    """Seen: all of it was sent again beside it, with a warning, and filled the pool."""
+    world, remembered = copied("a")
+    world.target.destroy(COPY)
+    seen = replace(world.survey(), moved_copy=RenamedDataset(name=name, above=above))
+    refusal = decide_actions(world.job, seen, replace(requested(), remembered=remembered))
+    assert isinstance(refusal, Refusal)
+    assert refusal.why == f"the copy {COPY} is called {name} now, by its guid"
+    assert refusal.hint == (
+        f"{hint}; then say the same command again; to send all of it again, beside that one: poolferry run photos --aside"
+    )
+    judged = compare_guids(PlanContext(world.job, seen, replace(requested(), remembered=remembered)), point=None)
+    assert isinstance(judged, Refusal)
+    assert judged.why == refusal.why
+    assert isinstance(decide_actions(world.job, seen, replace(requested("aside"), remembered=remembered)), ActionPlan)
+    on_a_disk = replace(world.job, target=replace(world.job.target, disk="red"))
+    told = decide_actions(on_a_disk, seen, replace(requested(), remembered=remembered))
+    assert isinstance(told, Refusal)
+    assert "targets.toml" not in told.hint
 
 
 @pytest.mark.parametrize("snapshots", [(), ("autosnap_of_nothing",)])

@@ -40,7 +40,9 @@ def test_without_consent_the_plan_says_so_with_the_command_and_sends_nothing() -
     rename(world, "old", "new")
     decided = world.run()
     assert isinstance(decided, Refusal)
-    assert decided.why.startswith(f"{ROOT}/new is the former {ROOT}/old, and its copy is still called {COPY}/old")
+    assert decided.why.startswith(
+        f"the copy of {ROOT}/new is called {COPY}/old: {ROOT}/new was {ROOT}/old before, or the copy was renamed"
+    )
     assert decided.evidence[0].startswith("@one (guid ")
     assert "poolferry run photos --allow follow-renames" in decided.hint
     assert "poolferry run photos --aside" in decided.hint

@@ -104,6 +104,7 @@ def test_properties_of_ours_are_asked_for_apart_where_one_may_have_several_lines
 def test_a_source_that_is_not_there_is_looked_for_by_its_guid_and_a_copy_whose_pool_is_away() -> None:
     away = "=here 0 no mbuffer 2.3.9\n=pool 0 ABSENT\n"
     answer = (holds("find-datasets.sh"), scripted_result(b"5\tlake/photos\n=end\n"))
+    gone = THERE.partition("=datasets")[0] + "=datasets\n=absent\n=above\nvault\t1\toff\n=end\n"
     for remembered, source, target, places in (
         ({SOURCE_IDENTITY: f"3 5 {SOURCE}"}, away, THERE, ("lake/photos", "")),
         ({SOURCE_IDENTITY: f"3 6 {SOURCE}"}, away, THERE, ("", "")),
@@ -113,12 +114,23 @@ def test_a_source_that_is_not_there_is_looked_for_by_its_guid_and_a_copy_whose_p
         ({"copy identity at vault": "3"}, HERE, away, ("", "lake/photos")),
         ({"copy identity at vault": "3"}, HERE, THERE, ("", "")),
         ({"copy identity at vault": ""}, HERE, away, ("", "")),
+        ({"copy identity at vault": "3"}, HERE, gone, ("", "lake/photos")),
+        ({"copy identity at vault": "3", "target-used": str(COPY)}, HERE, gone, ("", "lake/photos")),
+        (
+            {"copy identity at vault": "3", "target-used": "vault/other"},
+            HERE,
+            gone,
+            ("", ""),
+        ),  # another place was named since
     ):
         seen = survey(job(), replace(ASKED, remembered=remembered), reader(source, target, answer))
-        assert (seen.moved, seen.moved_copy) == places, remembered
+        assert (seen.moved.name, seen.moved_copy.name) == places, remembered
     on_a_disk = replace(job(), target=replace(job().target, disk="red"))
     seen = survey(on_a_disk, replace(ASKED, remembered={"copy identity at vault": "3"}), reader(HERE, away, answer))
-    assert seen.moved_copy == ""
+    assert seen.moved_copy.name == ""
+    within = (holds("find-datasets.sh"), scripted_result(b"5\tvault/photos\n=end\n"))
+    seen = survey(on_a_disk, replace(ASKED, remembered={"copy identity at vault": "3"}), reader(HERE, gone, within))
+    assert seen.moved_copy.name == "vault/photos"
 
 
 def test_what_a_clone_comes_from_outside_of_the_source_is_asked_for_where_its_copy_shares_nothing_with_it() -> None:

@@ -53,7 +53,6 @@ TYPED = {
     "zfs set {} {}": "lab/test_zfs_hints.py::test_hints_in_a_pools_own_dataset_as_they_are_printed",
     "zfs snapshot {}{}": "lab/test_zfs_hints.py::test_hints_about_a_copy_as_they_are_printed",
     "zfs unmount {}": "lab/test_zfs_hints.py::test_hints_end_the_trouble_as_they_are_printed",
-    "zpool import {} {}": "lab/test_zfs_stories.py::test_a_pool_with_another_name_is_not_made_anew_for_a_restore",
     "zpool clear {}": "lab/test_zfs_survey.py::test_a_suspended_pool_is_told_at_once",
     "zpool destroy {}": "lab/test_pool_rebuild.py::test_a_pool_is_made_anew",
     "zpool export poolferry-NAME": "lab/test_disk_hints.py",

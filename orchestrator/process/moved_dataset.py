@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 
-from orchestrator.domain.answers import text_lines
+from orchestrator.domain.answers import split_lines, text_lines
 from orchestrator.domain.errors import OrchestratorError, SourceMissing, SourceRenamed, Stopped
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
@@ -23,7 +23,7 @@ _ABOVE, _WITHIN, _END = "=above", "=within", "=end"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovedListing:
-    """Where a dataset lies: the guid of its pool, and its name, for each; the other fields as of a RenamedDataset."""
+    """The places of a dataset: the guid of its pool, and its name, for each; the other fields as of a RenamedDataset."""
 
     places: tuple[tuple[int, str], ...]
     above: str
@@ -45,7 +45,7 @@ def find_moved_dataset(guid: int, pool_guid: int, former: Location, reader: Read
     try:
         result = reader.read(pipeline, limit=_LIMIT, timeout=_PATIENCE)
         if not result.well:
-            said = (line for text in result.last_output for line in text.splitlines() if line.strip())
+            said = (line for text in result.last_output for line in split_lines(text) if line.strip())
             return RenamedDataset(unseen=shorten(printable_word(next(said, "the look there ended badly"))))
         told = parse_moved(text_lines(result.stdout))
     except Stopped:

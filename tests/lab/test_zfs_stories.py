@@ -90,6 +90,31 @@ def test_what_a_restore_set_aside_is_not_copied_and_told_everywhere(master: Mach
 
 
 @pytest.mark.timeout(900)
+def test_what_a_run_set_aside_comes_back_only_where_that_is_asked_for(master: Machine) -> None:
+    """It came back beside what replaced it, and took as much of the source's pool."""
+    prepare(
+        master,
+        "zfs create tank/photos; zfs create tank/photos/sub; head -c 4M /dev/urandom >/tank/photos/sub/one; zfs snapshot -r tank/photos@a",
+    )
+    master.sh("zfs snapshot vault/copies/photos/sub@own; zfs snapshot -r tank/photos@b")
+    assert run(master)["outcome"] == "failed"
+    assert run(master, "--aside")["outcome"] == "done"
+    (aside,) = [name for name in master.sh("zfs list -H -o name -r vault").lines if "_aside_" in name]
+    before = guids(master, "tank/photos")
+    master.sh("zfs destroy -r tank/photos")
+    to = ("photos", "--to", "tank/photos", "--json")
+    planned = master.poolferry("restore", "plan", *to).json
+    told = master.poolferry("restore", "run", *to, seconds=300).json
+    assert (told["outcome"], guids(master, "tank/photos")) == ("done", before), told
+    for warnings in (planned["warnings"], told["warnings"]):
+        (line,) = [one for one in warnings if aside in one]
+    master.sh(re.findall(r"to bring it back, too: (poolferry restore run .*)$", line)[0], seconds=300)
+    name = aside.removeprefix("vault/copies")
+    assert guids(master, f"tank{name}") == guids(master, aside)
+    assert run(master)["outcome"] == "nothing-to-do"
+
+
+@pytest.mark.timeout(900)
 def test_a_clone_that_was_promoted_keeps_every_chain(master: Machine) -> None:
     """Before and after its first copy: by the hint of the run, or of the verification, both sides are alike."""
     prepare(

@@ -35,7 +35,8 @@ class DatasetRestoreSurvey:
     pool's own dataset, where that is the destination; None: unknown. `lost`: datasets whose keys a person said to be lost;
     `keyless`: locations of keys that hold no file now; `already`: history knows that a restore to here ended well, and of no run
     since. `short`: datasets that come back as of an earlier snapshot than the one that was asked for, each with that; empty:
-    with none, as its first copy was cut.
+    with none, as its first copy was cut. `aside`: datasets of the copy that a run set aside there, and that do not come back; `below`: the
+    part of the copy that was asked for.
     """
 
     job: Job
@@ -53,6 +54,8 @@ class DatasetRestoreSurvey:
     keyless: frozenset[str] = frozenset()
     already: bool = False
     short: Mapping[str, str] = field(default_factory=dict)
+    aside: tuple[str, ...] = ()
+    below: str = ""
 
 
 def is_incomplete(dataset: Dataset) -> bool:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from orchestrator.domain.dataset_restore import DatasetRestorePlan, DatasetRestoreRequest, NextBase
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job, KeepRules
-from orchestrator.domain.names import set_aside_name
+from orchestrator.domain.names import is_set_aside, set_aside_name
 from orchestrator.domain.place import Location, Place, parse_location
 from orchestrator.domain.plan import Decision, NothingToDo, Plan, Refusal
 from orchestrator.domain.point import RestorePoint
@@ -80,6 +80,24 @@ def cut_to_point(world: ZfsSurvey, until: RestorePoint | None) -> tuple[ZfsSurve
     return replace(world, source=source), bare
 
 
+def leave_aside(world: ZfsSurvey, job: Job) -> tuple[ZfsSurvey, tuple[str, ...]]:
+    """Return the world without datasets of the copy that a run set aside there, and the topmost of them.
+
+    Why: each is a former copy of what comes back beside it, and as large. With set-aside = true those of the source are copied so, too.
+    """
+    if options_of(job).set_aside:
+        return world, ()
+    datasets = world.source.datasets
+    tops = tuple(name for name in sorted(datasets) if is_set_aside(name))
+    left = {name: one for name, one in datasets.items() if not _lies_in(name, tops)}
+    outer = tuple(name for name in tops if not _lies_in(parent_dataset(name), tops))
+    return replace(world, source=replace(world.source, datasets=left)), outer
+
+
+def _lies_in(name: str, tops: tuple[str, ...]) -> bool:
+    return any(f"{name}/".startswith(f"{top}/") for top in tops)
+
+
 def short_datasets(world: ZfsSurvey, until: RestorePoint | None, kit: str | None) -> dict[str, str]:
     """Return the datasets of a copy that come back as of an earlier snapshot than the root, each with that snapshot's name.
 
@@ -113,7 +131,7 @@ def partial_points(copy: SideSurvey, kit: str | None) -> dict[str, tuple[str, ..
         own = {each.name for each in one.snapshots}
         follows = [order[each] for each in own if each in order]
         first = min(follows) if follows else 0 if one.partial and not own else len(order)
-        if name and (known is None or name in known):
+        if name and (name in known if known is not None else not any(map(is_set_aside, _with_parents(name)))):
             for point in (each for each, place in order.items() if place >= first and each not in own):
                 lacking.setdefault(point, []).append(name)
     return {point: tuple(names) for point, names in lacking.items()}
@@ -232,12 +250,22 @@ def _carry(
         summary=f"to {world.target.root}: {telling.summary_of(decided)}",
         stages=made,
         resumes=decided.resumes,
-        warnings=(*decided.warnings, *gaps, *late),
+        warnings=(*decided.warnings, *gaps, *late, *_left_aside(seen)),
         again=True,
         parallel=options_of(seen.job).parallel,
         independent=True,
         refusals=decided.refusals,
     )
+
+
+def _left_aside(seen: DatasetRestoreSurvey) -> Iterator[str]:
+    """Yield what a run set aside at the copy, with the command that brings it back, too."""
+    for name in seen.aside[:_SHOWN]:
+        words = ("poolferry", "restore", "run", seen.job.name, "--path", f"{seen.below}/{name}".lstrip("/"))
+        command = shlex.join((*words, "--to", str(seen.world.target.root / name)))
+        yield f"{seen.world.source.full(name)} was set aside by a run, and does not come back; to bring it back, too: {command}"
+    if (more := len(seen.aside) - _SHOWN) > 0:
+        yield f"and {more} more that runs set aside: `zfs list -r {shlex.quote(seen.world.source.root.path)}` there shows them"
 
 
 def _clear(

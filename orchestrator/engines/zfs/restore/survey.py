@@ -23,6 +23,7 @@ from orchestrator.engines.zfs.restore.plan import (
     cursors_to_restore,
     cut_to_point,
     is_original_place,
+    leave_aside,
     make_restore_job,
     partial_points,
     short_datasets,
@@ -53,6 +54,7 @@ def survey_dataset_restore(
     """Return everything that a restore needs. Raises: OrchestratorError."""
     back = make_restore_job(job, dataset_request)
     world = replace(survey(back, run_request, reader, whole=True), returning=job.target.location.path)
+    world, aside = leave_aside(world, job)
     world, bare = cut_to_point(world, dataset_request.until)
     short = {} if dataset_request.below else short_datasets(world, dataset_request.until, dataset_request.kit)
     source, target = world.source.root, world.target.root
@@ -63,7 +65,7 @@ def survey_dataset_restore(
         mounts=home.mounts, occupied=home.occupied, bare=bare,
         able=(_able(source, reader), _able(target, reader)) if content else None, cursors=cursors_to_restore(job, dataset_request),
         short=short, inside=_inside(world, reader), lost=_below_root(target, dataset_request.lost_keys), keyless=home.keyless,
-        already=run_request.remembered.get(RESTORED) == str(target),
+        already=run_request.remembered.get(RESTORED) == str(target), aside=aside, below=dataset_request.below,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What test runs mount: each in mounts of its own, and nothing that killed ones left behind in pytest's temporary folders."""
+"""Mounts of test runs: each has its own, and nothing that killed ones left behind in pytest's temporary folders stays."""
 
 import ctypes
 import getpass

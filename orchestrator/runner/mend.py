@@ -1,6 +1,7 @@
-"""Repair of older points after a run: damaged files and folders become as in the newest point, where it has the same ones."""
+"""Repair of older points after a run: damaged entries become as in the newest point, where it has the same ones."""
 
 import os
+from collections.abc import Collection
 
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import replace
@@ -10,7 +11,7 @@ from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.problem import Problem, ProblemType
 from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.engine import implements
-from orchestrator.engines.contract.trees import PointMender
+from orchestrator.engines.contract.trees import MendedPart, PointMender
 from orchestrator.process.executor import Writer
 from orchestrator.runner.locks import lock_point
 from orchestrator.runner.manifests import require_authentic, store_damage_note
@@ -60,52 +61,114 @@ def _mend(
     good = own if point.name == newest.name else _entries(newest, damaged | parents, journal, writer, f"{folder}/new")
     same = {path for path, entry in own.items() if path in good and _alike(entry, good[path])}
     left = damaged
-    if same & damaged:
-        if point.name != newest.name and same - {b""}:  # a tree's own folder is not copied into itself
-            wanted = sorted(same - {b""})
-            journal.say(
-                f"point {point.name}: writing {show_count(len(wanted), 'entry', 'entries')} anew from point {newest.name}"
-            )
-            _copy(point, newest, wanted, journal, writer, folder)
-            # Once more by themselves: rsync may give a folder its time before it has made the last file in it (seen with 3.4.1).
-            if folders := [path for path in wanted if own[path].kind == "d"]:
-                _copy(point, newest, folders, journal, writer, folder)
-        told = [entry for path, entry in own.items() if path in same | parents]
+    if point.name != newest.name and (known := damaged & (same | _folders(own))):
+        journal.say(
+            f"point {point.name}: writing {show_count(len(known), 'entry', 'entries')} anew from point {newest.name}"
+        )
+        _make_alike(point, newest, own, same, journal, writer, folder)
+    told = [entry for path, entry in own.items() if path in same | parents | _folders(own)]
+    if told:
         left = (damaged | (parents & own.keys())) - _sound(point, told, journal, writer, folder)
     _record(problem, point, sorted(left), journal, writer, notes)
 
 
+def _folders(entries: dict[bytes, ManifestEntry]) -> set[bytes]:
+    return {path for path, entry in entries.items() if entry.kind == "d"}
+
+
+def _make_alike(
+    point: RestorePoint,
+    newest: RestorePoint,
+    own: dict[bytes, ManifestEntry],
+    same: set[bytes],
+    journal: RunRecorder,
+    writer: Writer,
+    folder: str,
+) -> None:
+    """Write these entries of a point anew from the newest, let names of one file be such again, and give folders their times.
+
+    `own`: what the point's manifest promises. Why from that: a folder of the newest has another time once something in it is another.
+    """
+    if below := sorted(same - {b""}):
+        # What is written in place is changed in all that are names of it.
+        files = [(b"%d" % own[path].inode, b"./" + path) for path in below if own[path].kind == "f"]
+        _copy(point, newest, "apart", [word for pair in files for word in pair], journal, writer, folder)
+        _copy(point, newest, "contents", below, journal, writer, folder)
+    if b"" in same:
+        _copy(point, newest, "top", [], journal, writer, folder)
+    shared = {own[path].inode for path in below if own[path].kind == "f" and own[path].nlink > 1}
+    if linked := _linked_names(point, newest, shared, journal, writer, folder) if shared else []:
+        _copy(point, newest, "names", linked, journal, writer, folder)
+        around = {path.rpartition(b"/")[0] for path in linked} - own.keys()
+        own = own | _entries(point, around, journal, writer, f"{folder}/old")
+    timed = [(_seconds(own[path].mtime_ns), b"./" + path) for path in sorted(_folders(own))]
+    _copy(point, newest, "times", [word for pair in timed for word in pair], journal, writer, folder)
+
+
+def _linked_names(
+    point: RestorePoint, newest: RestorePoint, inodes: set[int], journal: RunRecorder, writer: Writer, folder: str
+) -> list[bytes]:
+    """Return the paths of files of these inodes that have several names in the point, and are the same in the newest."""
+    own = _entries(point, None, journal, writer, f"{folder}/old", inodes=inodes)
+    if len(own) == len({entry.inode for entry in own.values()}):
+        return []
+    good = _entries(newest, set(own), journal, writer, f"{folder}/new")
+    return sorted(path for path, entry in own.items() if path in good and _alike(entry, good[path]))
+
+
+def _seconds(nanoseconds: int) -> bytes:
+    """Return a time as `touch` reads it, to the last digit."""
+    seconds, rest = divmod(abs(nanoseconds), 1_000_000_000)
+    return b"@%s%d.%09d" % (b"-" if nanoseconds < 0 else b"", seconds, rest)
+
+
 def _entries(
-    point: RestorePoint, paths: set[bytes], journal: RunRecorder, writer: Writer, notes: str
+    point: RestorePoint,
+    paths: set[bytes] | None,
+    journal: RunRecorder,
+    writer: Writer,
+    notes: str,
+    *,
+    inodes: Collection[int] = (),
 ) -> dict[bytes, ManifestEntry]:
-    """Return the entries of regular files and folders that a point's manifest promises at these paths."""
+    """Return the entries that a point's manifest promises at these paths, or of these inodes; no files whose contents it does not know."""
     if point.manifest is None:
         return {}
     manifest = fetch_file(point.manifest, journal, writer, notes)
     require_authentic(point, manifest, journal, writer, notes)
-    found = (entry for entry in read_manifest(manifest)[1] if entry.path in paths)
-    return {entry.path: entry for entry in found if entry.kind == "d" or (entry.kind == "f" and ":" in entry.digest)}
+    found = (
+        entry for entry in read_manifest(manifest)[1] if (entry.inode in inodes if paths is None else entry.path in paths)
+    )
+    return {entry.path: entry for entry in found if entry.kind != "f" or ":" in entry.digest}
 
 
 def _alike(one: ManifestEntry, other: ManifestEntry) -> bool:
     """Return True when both promise the same bytes and metadata; a copied file has another inode, and other names.
 
-    A manifest of an earlier version says nothing of attributes.
+    Times of folders come from the point's own manifest. A manifest of an earlier version says nothing of attributes.
     """
     if not (one.attributes and other.attributes):
         one, other = one._replace(attributes=UNRECORDED), other._replace(attributes=UNRECORDED)
+    if one.kind == "d":
+        one = one._replace(mtime_ns=other.mtime_ns)
     return one._replace(inode=0, nlink=0) == other._replace(inode=0, nlink=0)
 
 
 def _copy(
-    point: RestorePoint, newest: RestorePoint, paths: list[bytes], journal: RunRecorder, writer: Writer, folder: str
+    point: RestorePoint,
+    newest: RestorePoint,
+    what: MendedPart,
+    paths: list[bytes],
+    journal: RunRecorder,
+    writer: Writer,
+    folder: str,
 ) -> None:
     engine, names = journal.tools.engine, f"{folder}/names"
     if not implements(engine, PointMender):
         return
     with open(names, "wb") as file:
         file.writelines(path + b"\0" for path in (*paths, b"end"))
-    pipeline = engine.mend(journal.job, sound=newest, damaged=point)
+    pipeline = engine.mend(journal.job, sound=newest, damaged=point, what=what)
     run_small(Pipeline(stages=pipeline.stages, reads=names), journal, writer)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
-from typing import Protocol
+from typing import Literal, Protocol
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
@@ -64,9 +64,17 @@ class TreeEngine(Protocol):
         ...
 
 
-class PointMender(Protocol):
-    """An engine that can write sound bytes into the files of a damaged point."""
+MendedPart = Literal["apart", "contents", "names", "top", "times"]
+"""What is mended: names of what has become another file, which go; the entries that are named; names of one file that are such in the
+sound point; the point's own folder; times."""
 
-    def mend(self, job: Job, *, sound: RestorePoint, damaged: RestorePoint) -> Pipeline:
-        """Return the pipeline that writes files of one point into another; it reads their paths, and something behind them that is none, NUL-terminated."""
+
+class PointMender(Protocol):
+    """An engine that can make entries of a damaged point what they are in a sound one."""
+
+    def mend(self, job: Job, *, sound: RestorePoint, damaged: RestorePoint, what: MendedPart) -> Pipeline:
+        """Return the pipeline that does so; it reads their paths, and something behind them that is none, NUL-terminated.
+
+        For "apart" it reads the number of the inode and "./PATH" of each, for "times" "@SECONDS" and "./PATH".
+        """
         ...

@@ -34,6 +34,7 @@ Parse = Callable[[Iterable[bytes]], Iterator[tuple[bytes, str]]]
 if TYPE_CHECKING:
     from orchestrator.domain.point_contents import PlannedFile
     from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequest
+    from orchestrator.engines.contract.trees import MendedPart
     from orchestrator.engines.rsync.parse import RsyncMeter
     from orchestrator.process.executor import Reader
     from orchestrator.process.pipeline import PipelineFailed
@@ -237,10 +238,14 @@ class RsyncEngine:
 
         return Pipeline(stages=(script_commands.discard_note_command(file),))
 
-    def mend(self, job: Job, *, sound: RestorePoint, damaged: RestorePoint) -> Pipeline:
+    def mend(self, job: Job, *, sound: RestorePoint, damaged: RestorePoint, what: "MendedPart") -> Pipeline:
         from orchestrator.engines.rsync import script_commands
 
-        return Pipeline(stages=(script_commands.mend_point_command(job.target.location, sound.name, damaged.name),))
+        options = options_of(job)
+        # With fake-super, too: what keeps an owner there is an attribute as others are.
+        flags = ("--acls",) * options.acls + ("--xattrs", "--xattrs") * (options.xattrs or options.fake_super)
+        root = job.target.location
+        return Pipeline(stages=(script_commands.mend_point_command(root, sound.name, damaged.name, what, flags),))
 
     def recovery(self, job: Job, made: datetime) -> str:
         from orchestrator.engines.rsync.recovery_page import recovery_page

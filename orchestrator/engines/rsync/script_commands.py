@@ -419,10 +419,12 @@ def discard_note_command(file: Location) -> Command:
     return _inside("discard-note.sh", file.path, host=file.host)
 
 
-def mend_point_command(root: Location, sound: str, damaged: str) -> Command:
-    """Build the command that writes files of one point, named on its input, into the same files of another."""
+def mend_point_command(root: Location, sound: str, damaged: str, what: str, flags: tuple[str, ...]) -> Command:
+    """Build the command that makes entries of one point, named on its input, what they are in another. `what`, `flags`: see the script."""
     before = wall_functions() + _functions()
-    return _script("mend-point.sh", root.path, sound, damaged, effect=Effect.WRITES, host=root.host, before=before)
+    return _script(
+        "mend-point.sh", root.path, sound, damaged, what, *flags, effect=Effect.WRITES, host=root.host, before=before
+    )
 
 
 def show_file_command(file: Location) -> Command:

@@ -234,8 +234,8 @@ def _hint_of_difference(job: str, point: RestorePoint, reading: VerificationResu
             "(smartctl -a)"
         )
     return (
-        f"the copy was changed, its bytes are sound: `poolferry run {job}` mends files, and neither folders nor what was added; to keep the "
-        f"rest as it is: poolferry points accept {job} --point {quoted(point.name)}"
+        f"the copy was changed, its bytes are sound: `poolferry run {job}` mends what the newest point has alike, but removes nothing that "
+        f"was added; to keep the rest as it is: poolferry points accept {job} --point {quoted(point.name)}"
     )
 
 

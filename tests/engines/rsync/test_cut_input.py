@@ -40,9 +40,20 @@ def test_half_a_name_is_mended_as_no_other_file(tmp_path: Path, came: bytes) -> 
         for name in ("o", "other", "other.of-old"):
             (tmp_path / "points" / point / "deep" / name).write_text(content)
     (tmp_path / "points").chmod(0o700)
-    done = run(mend_point_command(Location(path=str(tmp_path)), "new", "old").argv, came)
+    done = run(mend_point_command(Location(path=str(tmp_path)), "new", "old", "contents", ()).argv, came)
     assert done.returncode == 0, done
     mended = {
         name for name in ("o", "other", "other.of-old") if (tmp_path / "points/old/deep" / name).read_text() == "new"
     }
     assert mended == ({"o", "other.of-old"} if came.endswith(b"e") else {"o"}), done
+
+
+def test_a_mended_folder_has_its_time_to_the_last_digit(tmp_path: Path) -> None:
+    """A folder in which a file was made within the second of its own time: rsync took it for one that has that time."""
+    for point, digits in (("new", 123_456_789), ("old", 987_654_321)):
+        (folder := tmp_path / "points" / point / "deep").mkdir(parents=True)
+        os.utime(folder, ns=(0, 1_700_000_000_000_000_000 + digits))
+    (tmp_path / "points").chmod(0o700)
+    done = run(mend_point_command(Location(path=str(tmp_path)), "new", "old", "contents", ()).argv, b"deep\0end")
+    assert done.returncode == 0, done
+    assert (tmp_path / "points/old/deep").stat().st_mtime_ns % 1_000_000_000 == 123_456_789

@@ -1,0 +1,92 @@
+"""An older point that was changed is made again what it was, where the newest holds the same: no access list, name or time is lost by that."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.whole.damage import rot
+from tests.whole.house import House, facts
+
+
+def fill(source: Path) -> None:
+    """A tree with access lists, attributes, links, a pipe, and a file with names in two folders."""
+    (source / "in/deep").mkdir(parents=True)
+    for name in ("top", "in/one", "in/two", "in/deep/three"):
+        (source / name).write_text(f"content of {name}")
+    os.link(source / "in/deep/three", source / "in/again")
+    os.symlink("nowhere", source / "in/link")
+    os.mkfifo(source / "in/pipe")
+    subprocess.run(["setfacl", "-m", "u:1234:rw", source / "in/one", source / "in/deep"], check=True)
+    subprocess.run(["setfacl", "-d", "-m", "u:1234:rw", source / "in/deep"], check=True)
+    os.setxattr(source / "in/one", "user.note", b"kept")
+
+
+def _replace(path: Path, make: Callable[[Path], object]) -> None:
+    path.unlink()
+    make(path)
+
+
+HARMS: dict[str, Callable[[Path], object]] = {
+    "a file is gone": lambda point: (point / "in/one").unlink(),
+    "a file at the top is gone": lambda point: (point / "top").unlink(),
+    "a file is rotten": lambda point: rot(point / "in/one"),
+    "an access list is gone": lambda point: subprocess.run(["setfacl", "-b", point / "in/one"], check=True),
+    "an attribute is another": lambda point: os.setxattr(point / "in/one", "user.note", b"lost"),
+    "one name of a file is gone": lambda point: (point / "in/again").unlink(),
+    "links are gone": lambda point: [(point / name).unlink() for name in ("in/link", "in/pipe")],
+    "a link in place of a file": lambda point: _replace(point / "in/two", lambda path: path.symlink_to("/etc/passwd")),
+    "a file is another's name": lambda point: _replace(point / "in/two", lambda path: os.link(point / "in/one", path)),
+    "a folder is gone": lambda point: shutil.rmtree(point / "in/deep"),
+    "modes are others": lambda point: [(point / name).chmod(0o710) for name in ("", "in", "in/two")],
+    "owners are others": lambda point: [os.chown(point / name, 77, 77) for name in ("", "in", "in/two")],
+    "times are others": lambda point: [os.utime(point / name, ns=(0, 5)) for name in ("", "in", "in/two", "in/deep")],
+}
+
+
+@pytest.mark.parametrize("harm", HARMS)
+@pytest.mark.sample(2)
+def test_an_older_point_becomes_what_it_was(house: House, harm: str) -> None:
+    fill(house.source)
+    house.job()
+    assert house.run().outcome == "done"
+    house.write("in/new", "changes the time of its folder")
+    house.write("new", "changes that of the top")
+    assert house.run().outcome == "done"
+    before = [facts(house.point(which)) for which in (0, 1)]
+    HARMS[harm](house.point(0))
+    first = house.points()[0]
+    assert house.call("verify", "photos", "--point", first).code == 1
+    house.write("in/newer", "another change")
+    mended = house.run()
+    assert (mended.outcome, mended["warnings"]) == ("done", []), mended
+    assert [facts(house.point(which)) for which in (0, 1)] == before
+    for point in house.points():
+        assert house.call("verify", "photos", "--point", point).code == 0
+    (job,) = house.call("status", "photos")["jobs"]
+    assert job["state"] == "up", job
+
+
+def test_what_was_added_to_an_older_point_stays_and_is_named(house: House) -> None:
+    fill(house.source)
+    house.job()
+    assert house.run().outcome == "done"
+    house.write("new", "a change")
+    assert house.run().outcome == "done"
+    (house.point(0) / "in/added").write_text("whose it is, nobody knows")
+    first = house.points()[0]
+    changed = house.call("verify", "photos", "--point", first)
+    assert "removes nothing that was added" in changed["hint"]
+    house.write("newer", "another change")
+    (warning,) = house.run()["warnings"]
+    assert warning.endswith("neither the source nor the newest point mends in/added"), warning
+    assert (house.point(0) / "in/added").exists()
+    (house.point(0) / "in/added").unlink()
+    assert house.call("verify", "photos", "--point", first).code == 1, "the folder's time"
+    house.write("newest", "a third")
+    assert house.run()["warnings"] == []
+    assert house.call("verify", "photos", "--point", first).code == 0
+    assert house.call("status").code == 0

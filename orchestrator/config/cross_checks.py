@@ -177,8 +177,10 @@ def _judge_options(draft: JobDraft, source: Location, place: Place) -> None:
     options = draft.sections[engine.name] if engine else None
     verify = draft.sections.get("verify")
     if engine and engine.check and options is not None and verify is not None:
-        for key, what, wanted in engine.check(options, source, place.location, verify):
-            draft.toml_file.say(tuple(key.split(".")), what, wanted)
+        tree = SourceTree(root=source, parts=draft.keys.get("parts", ()))
+        for key, what, wanted in engine.check(options, tree, place.location, verify):
+            bare, _, item = key.removesuffix("]").partition("[")
+            draft.toml_file.say(tuple(bare.split(".")), what, wanted, int(item) if item else None)
     snapshots = draft.sections.get("snapshots")
     if engine and engine.rules and snapshots:
         for key, what, wanted in engine.rules(snapshots, source, None if engine.stays else place.location):
@@ -262,11 +264,11 @@ def _judge_after(drafts: Sequence[JobDraft], names: Iterable[str]) -> None:
     waits: dict[str, tuple[str, ...]] = dict.fromkeys(names, ())
     waits |= {draft.name: draft.keys.get("after", ()) for draft in drafts}
     for draft in drafts:
-        for name in waits[draft.name]:
+        for number, name in enumerate(waits[draft.name]):
             if name not in waits:
                 near = nearest_name(name, waits.keys() - {draft.name})
                 wanted = f'"{near}", the nearest name' if near else "the name of another job"
-                draft.toml_file.say(("after",), f'there is no job "{name}"', wanted)
+                draft.toml_file.say(("after",), f'there is no job "{name}"', wanted, number)
         if way := _way_back(draft.name, waits):
             draft.toml_file.say(
                 ("after",), f"waits for itself: {' → '.join(way)}", "jobs that do not wait for this one"

@@ -34,9 +34,9 @@ class TomlFile:
         self.mistakes: list[ConfigMistake] = []
         self._lines: KeyLines | None = None
 
-    def say(self, path: Path, what: str, expected: str) -> None:
-        """Record a mistake of this key; if the key is missing, of the table that lacks it."""
-        line = self._located().of(path)
+    def say(self, path: Path, what: str, expected: str, item: int | None = None) -> None:
+        """Record a mistake of this key, or of one element of its list; if the key is missing, of the table that lacks it."""
+        line = self._located().of(path, item)
         self.mistakes.append(
             ConfigMistake(file=show_name(self.file), line=line, key=dotted_key(path), what=what, expected=expected)
         )
@@ -176,7 +176,7 @@ _UNTOUCHED: dict[type[Any], Any] = {}
 
 
 class _InvalidValue(Exception):
-    """A value that its key cannot accept: the value, and what was expected."""
+    """A value that its key cannot accept: the value, what was expected, and of a list the element's number."""
 
 
 def key_of_field(field: "Field[Any]") -> str:
@@ -251,8 +251,15 @@ def _value(written: object, kind: type[Any], rule: ConfigKey) -> object:
     if kind is tuple:
         if not isinstance(written, list):
             raise _InvalidValue(f"{show_value(written)} does not fit", describe_expected(tuple, rule))
-        return tuple(_single(each, tuple, rule) for each in written)
+        return tuple(_element(each, number, rule) for number, each in enumerate(written))
     return _single(written, kind, rule)
+
+
+def _element(written: object, number: int, rule: ConfigKey) -> object:
+    try:
+        return _single(written, tuple, rule)
+    except _InvalidValue as unfit:
+        raise _InvalidValue(*unfit.args, number) from None
 
 
 def _single(written: object, kind: type[Any], rule: ConfigKey) -> object:

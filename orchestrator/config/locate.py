@@ -28,15 +28,22 @@ _SHORT = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}
 class KeyLines:
     """Line numbers of a text's keys, starting at 1; `twice`: each repeated key, with its line."""
 
-    __slots__ = ("_first", "_whole", "twice")
+    __slots__ = ("_first", "_items", "_whole", "twice")
 
     def __init__(self) -> None:
         self._first: dict[Path, int] = {}
+        self._items: dict[Path, list[int]] = {}
         self._whole: set[Path] = set()
         self.twice: list[tuple[Path, int]] = []
 
-    def of(self, path: Path) -> int:
-        """Return the line of this key or table, or of the nearest one around it; line 1 for the file itself."""
+    def of(self, path: Path, item: int | None = None) -> int:
+        """Return the line of this key or table, or of the nearest one around it; line 1 for the file itself.
+
+        `item`: of this element of the key's list, counted from 0.
+        """
+        items = self._items.get(path, []) if item is not None else []
+        if item is not None and item < len(items):
+            return items[item]
         while path and path not in self._first:
             path = path[:-1]
         return self._first.get(path, 1)
@@ -49,6 +56,10 @@ class KeyLines:
         """Remember a key or table, and the tables around it."""
         for length in range(1, len(path) + 1):
             self._first.setdefault(path[:length], line)
+
+    def note_item(self, path: Path, line: int) -> None:
+        """Remember the next element of a key's list."""
+        self._items.setdefault(path, []).append(line)
 
     def note_key(self, path: Path, line: int) -> None:
         """Remember a key with a value, which may appear only once."""
@@ -73,7 +84,7 @@ def locate_keys(text: str) -> KeyLines:
 
 
 class _TomlScan:
-    """One pass over one text. `latest`: the key whose value is read."""
+    """One pass over one text. `latest`: the key whose value is read; `fresh`: an element of its list may begin."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -83,6 +94,7 @@ class _TomlScan:
         self.lists: set[Path] = set()
         self.headers: set[Path] = set()
         self.latest: Path = ()
+        self.fresh = False
 
     def run(self) -> KeyLines:
         table: Path | None = ()
@@ -154,6 +166,9 @@ class _TomlScan:
     def _piece(self, open_: list[tuple[str, Path]]) -> bool:
         """Move past the next bracket, comma, text or word of a value."""
         sign = self._next()
+        if self.fresh and sign != "]":
+            self.lines.note_item(self.latest, bisect_right(self.starts, self.at))
+        self.fresh = False
         if sign and sign in "[{":
             open_.append((sign, self.latest))
             if sign == "[":
@@ -165,6 +180,10 @@ class _TomlScan:
             self.at = found.end() if found else self.at
             return bool(found)
         self.at += 1
+        # Of lists in lists the outer one's elements count.
+        self.fresh = (
+            sign in "[," and bool(open_) and open_[-1][0] == "[" and [each for each, _ in open_[-2:]] != ["[", "["]
+        )
         if sign in "{," and open_ and open_[-1][0] == "{" and self._next() != "}":
             return self._key(open_[-1][1])
         return True

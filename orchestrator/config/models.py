@@ -24,13 +24,17 @@ from orchestrator.domain.job import (
 )
 from orchestrator.domain.names import JOB_NAME
 from orchestrator.domain.place import Location, Place, parse_location, url_of_ssh_place
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.domain.units import Seconds
 
 if TYPE_CHECKING:  # most configurations have none, and each run reads this
     from orchestrator.domain.rotation import RotationSet
 
-Check = Callable[[Any, Location, Location, VerifyRules], Iterable[tuple[str, str, str]]]
-"""From options, source, target and [verify] to keys that contradict each other: ("rsync.delete", mistake, expected value)."""
+Check = Callable[[Any, SourceTree, Location, VerifyRules], Iterable[tuple[str, str, str]]]
+"""From options, source, target and [verify] to keys that contradict each other: ("rsync.delete", mistake, expected value).
+
+Of a list a key may name one element, counted from 0: "rsync.excludes[2]".
+"""
 
 Rules = Callable[[SnapshotRules, Location, Location | None], Iterable[tuple[str, str, str]]]
 """From [snapshots], the source and the copy, if there is one, to keys that contradict each other, in the same form."""

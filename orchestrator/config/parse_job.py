@@ -213,8 +213,9 @@ def _judge_sources(toml_file: TomlFile, keys: dict[str, Any], engine: EngineSect
         toml_file.say(
             ("sources",), "is empty", describe_expected(tuple, declared_fields(JobKeys)["sources"].metadata["key"])
         )
-    elif wrong := next(filter(None, map(path_mistake, folders)), None):
-        toml_file.say(("sources",), *wrong)
+    elif wrong := [(found, number) for number, folder in enumerate(folders) if (found := path_mistake(folder))]:
+        for found, number in wrong:
+            toml_file.say(("sources",), *found, number)
     elif folders:
         try:
             tree = join_folders(folders)

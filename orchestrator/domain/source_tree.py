@@ -50,26 +50,30 @@ class SourceTree:
 
 
 def join_folders(folders: Sequence[Location]) -> SourceTree:
-    """Return the tree of several folders of one machine, in the order written. Raises: ValueError(mistake, expected value)."""
+    """Return the tree of several folders of one machine, in the order written. Raises: ValueError(mistake, expected value, the folder's number)."""
     whole: dict[str, None] = {}
     hosts: list[Host | None] = []
-    for folder in folders:
+    for number, folder in enumerate(folders):
         path = folder.path
         if path == "/":
-            raise ValueError('"/" holds all the others', 'source = "/", or the folders in it')
+            raise ValueError('"/" holds all the others', 'source = "/", or the folders in it', number)
         if {"", ".", ".."} & set(path.split("/")[1:]):
-            raise ValueError(f'"{path}" is no plain path', 'a path without "//", "." and ".."')
+            raise ValueError(f'"{path}" is no plain path', 'a path without "//", "." and ".."', number)
         if path in whole:
-            raise ValueError(f'"{folder}" is named twice', "each folder once")
+            raise ValueError(f'"{folder}" is named twice', "each folder once", number)
         whole[path] = None
         hosts.append(folder.host)
-    for host in hosts:
+    for number, host in enumerate(hosts):
         if host != hosts[0]:
             told = f"{hosts[0] or 'this machine'} and {host or 'this machine'}"
             raise ValueError(
-                f"holds folders of two machines: {told}", "folders of one machine, by one user; else a job for each"
+                f"holds folders of two machines: {told}",
+                "folders of one machine, by one user; else a job for each",
+                number,
             )
-    for path in whole:
+    for number, path in enumerate(whole):
         if outer := next((each for each in whole if path.startswith(each + "/")), None):
-            raise ValueError(f'"{path}" lies inside "{outer}", which is copied with all in it', "only the outer one")
+            raise ValueError(
+                f'"{path}" lies inside "{outer}", which is copied with all in it', "only the outer one", number
+            )
     return SourceTree(root=Location(path="/", host=hosts[0]), parts=tuple(path[1:] for path in whole))

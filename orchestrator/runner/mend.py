@@ -137,7 +137,9 @@ def _entries(
     manifest = fetch_file(point.manifest, journal, writer, notes)
     require_authentic(point, manifest, journal, writer, notes)
     found = (
-        entry for entry in read_manifest(manifest)[1] if (entry.inode in inodes if paths is None else entry.path in paths)
+        entry
+        for entry in read_manifest(manifest)[1]
+        if (entry.inode in inodes if paths is None else entry.path in paths)
     )
     return {entry.path: entry for entry in found if entry.kind != "f" or ":" in entry.digest}
 

@@ -11,6 +11,7 @@ from orchestrator.domain.errors import ConfigMistake, DeclarationError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import VerifyRules, config_key
 from orchestrator.domain.place import Location
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.domain.units import Bytes, parse_size
 
 
@@ -43,12 +44,12 @@ class DatasetOptions:
 
 
 def check(
-    options: TreeOptions, source: Location, target: Location, verify: VerifyRules
+    options: TreeOptions, source: SourceTree, target: Location, verify: VerifyRules
 ) -> Iterator[tuple[str, str, str]]:
     """Two mistakes across keys: one in the section, one at a key before it."""
     if options.in_place and options.delete:
         yield "tree.in-place", "does not go with delete", "one of them"
-    if source.host and target.host:
+    if source.root.host and target.host:
         yield "source", "is on another machine, as the target is", "one of them here"
 
 

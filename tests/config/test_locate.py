@@ -188,3 +188,13 @@ def test_any_text_is_read_as_tomllib_reads_it(tables: dict[str, dict[str, str]],
     found = locate_keys(text)
     assert found.paths() == paths(tomllib.loads(text))
     assert {path: found.of(path) for path in where} == where
+
+
+def test_elements_of_lists_have_lines_of_their_own() -> None:
+    lines = locate_keys(
+        'a = ["x", "y",\n  # "z",\n  "]", [1,\n 2],\n\n {b = [3,\n 4]},\n 5\n,]\nc = ["""\n""",\n"x"]\ne = []\nf = 1'
+    )
+    assert [lines.of(("a",), number) for number in range(7)] == [1, 1, 3, 3, 6, 8, 1]
+    assert [lines.of(("a", "b"), number) for number in range(2)] == [6, 7]
+    assert [lines.of(("c",), number) for number in range(3)] == [10, 12, 10]
+    assert (lines.of(("e",), 0), lines.of(("f",), 0), lines.of(("none",), 0)) == (13, 14, 1)

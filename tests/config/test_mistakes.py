@@ -225,6 +225,14 @@ def test_a_mistake_in_a_list_of_folders(tmp_path: Path, folders: str, what: str,
     assert (what in mistake.what, expected in mistake.expected) == (True, True), mistake
 
 
+def test_an_element_of_a_list_is_named_by_its_own_line(tmp_path: Path) -> None:
+    text = "engine = 'tree'\ntarget = 'backup'\nsources = [\n'/a',\n'b', # here\n'/c',\n'd']\n[tree]\nexcludes = [\n'x',\n3]\nkinds = ['file',\n'lnk',\n]\n"
+    found = [(each.line, each.key) for each in refused(tmp_path, text)]
+    assert sorted(found) == [(5, "sources"), (7, "sources"), (11, "tree.excludes"), (13, "tree.kinds")]
+    (twice,) = refused(tmp_path / "twice", "engine = 'tree'\ntarget = 'backup'\nsources = [\n'/a',\n'/b',\n'/a']\n")
+    assert twice.line == 6
+
+
 def test_folders_are_named_once_are_paths_and_lie_apart_from_the_copies(tmp_path: Path) -> None:
     (both,) = refused(tmp_path, JOB + "sources = ['/a']\n")
     assert (both.line, both.key, both.expected) == (4, "sources", "one of source and sources")

@@ -23,7 +23,7 @@ from orchestrator.domain.dataset_patterns import find_dataset_mistakes, find_sna
     ],
 )  # fmt: skip
 def test_a_pattern_that_fits_no_dataset_is_named(pattern: str, what: str, expected: str) -> None:
-    [(told, wanted)] = find_dataset_mistakes([pattern], "tank/photos")
+    [(_, told, wanted)] = find_dataset_mistakes([pattern], "tank/photos")
     assert (what in told, expected in wanted) == (True, True), (told, wanted)
 
 
@@ -49,6 +49,6 @@ def test_the_pattern_that_is_meant_by_a_set_fits() -> None:
     ],
 )
 def test_a_pattern_that_fits_no_snapshot_is_named(pattern: str, what: str, expected: str) -> None:
-    [(told, wanted)] = find_snapshot_mistakes([pattern])
+    [(_, told, wanted)] = find_snapshot_mistakes([pattern])
     assert (what in told, expected in wanted) == (True, True), (told, wanted)
     assert list(find_snapshot_mistakes(["*", "autosnap_*_daily", "a-[0-9]?", "zrepl 1"])) == []

@@ -25,6 +25,11 @@ def fill(source: Path) -> None:
     os.setxattr(source / "in/one", "user.note", b"kept")
 
 
+def _each(point: Path, change: Callable[[Path], object], *names: str) -> None:
+    for name in names:
+        change(point / name)
+
+
 def _replace(path: Path, make: Callable[[Path], object]) -> None:
     path.unlink()
     make(path)
@@ -37,13 +42,15 @@ HARMS: dict[str, Callable[[Path], object]] = {
     "an access list is gone": lambda point: subprocess.run(["setfacl", "-b", point / "in/one"], check=True),
     "an attribute is another": lambda point: os.setxattr(point / "in/one", "user.note", b"lost"),
     "one name of a file is gone": lambda point: (point / "in/again").unlink(),
-    "links are gone": lambda point: [(point / name).unlink() for name in ("in/link", "in/pipe")],
+    "links are gone": lambda point: _each(point, Path.unlink, "in/link", "in/pipe"),
     "a link in place of a file": lambda point: _replace(point / "in/two", lambda path: path.symlink_to("/etc/passwd")),
     "a file is another's name": lambda point: _replace(point / "in/two", lambda path: os.link(point / "in/one", path)),
     "a folder is gone": lambda point: shutil.rmtree(point / "in/deep"),
-    "modes are others": lambda point: [(point / name).chmod(0o710) for name in ("", "in", "in/two")],
-    "owners are others": lambda point: [os.chown(point / name, 77, 77) for name in ("", "in", "in/two")],
-    "times are others": lambda point: [os.utime(point / name, ns=(0, 5)) for name in ("", "in", "in/two", "in/deep")],
+    "modes are others": lambda point: _each(point, lambda path: path.chmod(0o710), "", "in", "in/two"),
+    "owners are others": lambda point: _each(point, lambda path: os.chown(path, 77, 77), "", "in", "in/two"),
+    "times are others": lambda point: _each(
+        point, lambda path: os.utime(path, ns=(0, 5)), "", "in", "in/two", "in/deep"
+    ),
 }
 
 

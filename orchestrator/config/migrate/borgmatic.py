@@ -15,7 +15,7 @@ from orchestrator.config.migrate.program_calls import (
     tell_program_schedule,
     without_schedule,
 )
-from orchestrator.config.migrate.result import ImportBuilder, ImportedChannel, ImportResult, Lost, make_name
+from orchestrator.config.migrate.result import ImportBuilder, ImportedChannel, ImportResult, Lost, make_name, may_lie_in
 from orchestrator.config.migrate.yaml_tree import YamlValue, parse_yaml
 from orchestrator.config.models import parse_any_location
 from orchestrator.config.parse_job import Engines
@@ -175,8 +175,9 @@ def _import_sources(
     where = f"{file}:{first.line}"
     one = table.get("one_file_system", (1, YamlValue(line=1)))[1].yes
     rsync: dict[str, Value] = {} if one else {"one-file-system": False}
-    if excludes := tuple(_excludes(work, file, table, "/" if more else source.path)):
-        rsync["excludes"] = excludes
+    excludes = _excludes(work, file, table, "/" if more else source.path)
+    if told := tuple(each for each in excludes if not more or may_lie_in(each, [folder.path for _, folder in found])):
+        rsync["excludes"] = told
     stem = os.path.basename(file).rpartition(".")[0]
     name = work.free_name(make_name(stem if stem not in ("", "config") else "borgmatic")) if more else work.name(source)
     what: dict[str, Value] = {"sources": tuple(str(each) for _, each in found)} if more else {"source": str(source)}

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 from orchestrator.config.channels import parse_channels
 from orchestrator.config.cross_checks import check_all_jobs
@@ -169,7 +170,8 @@ class ImportBuilder:
                 before = self.jobs[at]
                 for shorter in _with_a_pattern_less(before, *wrong.key.split(".")):
                     self.jobs[at] = shorter
-                    if wrong not in self._mistakes(engines).get(job.name, []):
+                    left = [(each.key, each.what) for each in self._mistakes(engines).get(job.name, [])]
+                    if (wrong.key, wrong.what) not in left:
                         text = f"a pattern is not carried over: {wrong.what}; in [{wrong.key.replace('.', '] ')} write {wrong.expected}"
                         self.say(job.origin, Lost(text), job.name)
                         break
@@ -222,6 +224,20 @@ def _with_a_pattern_less(job: JobText, section: str, key: str) -> Iterator[JobTe
     for number in range(len(patterns)):
         kept = (*patterns[:number], *patterns[number + 1 :])
         yield replace(job, sections={**job.sections, section: {**keys, key: kept}})
+
+
+def may_lie_in(pattern: str, folders: Sequence[str]) -> bool:
+    """Return False for a pattern from the top of the machine that fits none of several folders, and nothing in them."""
+    names = pattern.rstrip("/").split("/")
+    for folder in folders:
+        for name, part in zip_longest(names, folder.rstrip("/").split("/")):
+            if part is None or (name is not None and "**" in name):
+                return True
+            if name is None or (name != part and not set("*?[") & set(name)):
+                break
+        else:
+            return True
+    return not pattern.startswith("/")
 
 
 def _is_refused(channel: ImportedChannel) -> bool:

@@ -12,7 +12,7 @@ from orchestrator.config.migrate.program_calls import (
     tell_program_schedule,
     without_schedule,
 )
-from orchestrator.config.migrate.result import ImportBuilder, ImportResult, Lost, make_name
+from orchestrator.config.migrate.result import ImportBuilder, ImportResult, Lost, make_name, may_lie_in
 from orchestrator.config.models import parse_any_location
 from orchestrator.config.parse_job import Engines
 from orchestrator.domain.fast_dataclass import dataclass
@@ -289,6 +289,6 @@ def _excludes(patterns: Sequence[str], sources: Sequence[Location]) -> Iterator[
         elif other.startswith("//"):  # it begins at each source already
             yield from (f"{each.path.rstrip('/')}{other[1:]}" for each in sources) if several else (other[1:],)
         elif several:
-            yield other
+            yield from (other,) if may_lie_in(other, [each.path for each in sources]) else ()
         elif other.startswith(f"{(top := sources[0].path.rstrip('/'))}/") and len(other) > len(top) + 1:
             yield other[len(top) :]

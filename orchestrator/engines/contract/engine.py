@@ -13,6 +13,7 @@ from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Confirmation, Decision, Refusal
 from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.source_tree import SourceTree
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -169,9 +170,9 @@ class Engine(Protocol):
     no_files: tuple[str, str]  # why its points are not restored as files, and what to do instead; empty where they are
 
     def mistakes(
-        self, options: Any, source: Location, target: Location, verify: VerifyRules
+        self, options: Any, source: SourceTree, target: Location, verify: VerifyRules
     ) -> Iterable[tuple[str, str, str]]:
-        """Return (key, mistake, expected value) for keys that contradict each other."""
+        """Return (key, mistake, expected value) for keys that contradict each other; "rsync.excludes[2]" is the third element of a list."""
         ...
 
     def lands(self, options: Any, source: Location, place: Location) -> Location:

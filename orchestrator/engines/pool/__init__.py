@@ -10,6 +10,7 @@ from orchestrator.domain.plan import Decision
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.scrub import PoolScrub
 from orchestrator.domain.source_identity import SOURCE_IDENTITY, SourceIdentity
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.contract.engine import (
     RunRequest,
     StageResults,
@@ -40,7 +41,7 @@ class PoolEngine:
     )
 
     def mistakes(
-        self, options: Any, source: Location, target: Location, verify: VerifyRules
+        self, options: Any, source: SourceTree, target: Location, verify: VerifyRules
     ) -> Iterable[tuple[str, str, str]]:
         return mistakes(options, source, target, verify)
 

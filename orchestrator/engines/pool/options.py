@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job, Limit, VerifyRules, config_key, parse_limit
 from orchestrator.domain.place import Location
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.domain.units import Seconds, parse_duration
 from orchestrator.engines.pool.model import ADVICE
 
@@ -46,11 +47,11 @@ class PoolOptions:
     may_be_away: bool = config_key("a pool that is not imported is no failure: the run waits for it", default=False)
 
 
-def mistakes(options: PoolOptions, source: Location, _: Location, __: VerifyRules) -> Iterator[tuple[str, str, str]]:
+def mistakes(options: PoolOptions, source: SourceTree, _: Location, __: VerifyRules) -> Iterator[tuple[str, str, str]]:
     """Yield mistakes for keys that contradict each other: (key, mistake, expected value)."""
-    if "/" in source.path:
-        pool = source.path.partition("/")[0]
-        yield "source", f'"{source.path}" is a dataset', f'a whole pool, such as "{pool}"'
+    if "/" in source.root.path:
+        pool = source.root.path.partition("/")[0]
+        yield "source", f'"{source.root.path}" is a dataset', f'a whole pool, such as "{pool}"'
     if options.capacity_fail.number < options.capacity_warn.number:
         what = f"{options.capacity_fail} comes before capacity-warn = {options.capacity_warn}"
         yield "pool.capacity-fail", what, "a share that is not below capacity-warn"

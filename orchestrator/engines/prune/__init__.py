@@ -10,6 +10,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.source_identity import SOURCE_IDENTITY, SourceIdentity
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.contract.engine import RunRequest, StageResults, SystemCheckResult
 from orchestrator.engines.prune import errors as failures
 from orchestrator.engines.prune.model import PruneSurvey, SnapshotsGone
@@ -34,7 +35,7 @@ class PruneEngine:
     )
 
     def mistakes(
-        self, options: Any, source: Location, target: Location, verify: VerifyRules
+        self, options: Any, source: SourceTree, target: Location, verify: VerifyRules
     ) -> Iterable[tuple[str, str, str]]:
         return mistakes(options, source, target, verify)
 

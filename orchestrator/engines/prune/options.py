@@ -5,12 +5,15 @@ from collections.abc import Iterator
 from orchestrator.domain.arrival import ArrivalRules
 from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import Location
+from orchestrator.domain.source_tree import SourceTree
 
 
-def mistakes(_options: ArrivalRules, source: Location, _: Location, __: VerifyRules) -> Iterator[tuple[str, str, str]]:
+def mistakes(
+    _options: ArrivalRules, source: SourceTree, _: Location, __: VerifyRules
+) -> Iterator[tuple[str, str, str]]:
     """Yield mistakes for keys that contradict each other: (key, mistake, expected value)."""
-    if source.host is not None:
-        what = f'"{source}" lies on another machine, which alone knows when points came there'
+    if source.root.host is not None:
+        what = f'"{source.root}" lies on another machine, which alone knows when points came there'
         yield "source", what, "a dataset or folder of this machine; let poolferry run there, too"
 
 

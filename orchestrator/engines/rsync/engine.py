@@ -13,6 +13,7 @@ from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import HERE, USED, Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal, Step, TreeVerification
 from orchestrator.domain.point import MIRROR, Changes, RestorePoint
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.contract.engine import (
     RunRequest,
     SkippedEntries,
@@ -55,7 +56,7 @@ class RsyncEngine:
     no_files = ("", "")
 
     def mistakes(
-        self, options: Any, source: Location, target: Location, verify: VerifyRules
+        self, options: Any, source: SourceTree, target: Location, verify: VerifyRules
     ) -> Iterable[tuple[str, str, str]]:
         return mistakes(options, source, target, verify)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job, VerifyRules, config_key
 from orchestrator.domain.place import Location
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.domain.units import Bytes, parse_size
 
 COMPRESSIONS = ("auto", "none", "lz4", "zstd", "zlib")
@@ -65,14 +66,14 @@ class RsyncOptions:
 
 
 def mistakes(
-    options: RsyncOptions, source: Location, target: Location, verify: VerifyRules
+    options: RsyncOptions, source: SourceTree, target: Location, verify: VerifyRules
 ) -> Iterator[tuple[str, str, str]]:
     """Yield mistakes for keys that contradict each other: (key, mistake, expected value)."""
     if options.excludes:
         from orchestrator.engines.rsync.pattern_mistakes import find_pattern_mistakes
 
-        for what, wanted in find_pattern_mistakes(options.excludes, source):
-            yield "rsync.excludes", what, wanted
+        for number, what, wanted in find_pattern_mistakes(options.excludes, source):
+            yield f"rsync.excludes[{number}]", what, wanted
     if options.in_place and options.points:
         yield "rsync.in-place", "would write into files that older points share", "points = false, or no in-place"
     if options.in_place and options.sparse:
@@ -85,10 +86,10 @@ def mistakes(
         )
     if options.parallel and options.parallel > 1 and not options.points:
         yield "rsync.parallel", "a mirror is written by one rsync", "parallel = 1, or points"
-    if options.fake_super and target.host is None and source.host is not None:
+    if options.fake_super and target.host is None and source.root.host is not None:
         yield (
             "rsync.fake-super",
-            f"is for what this machine sends: from {source.host} it is the sender there that would be told of it",
+            f"is for what this machine sends: from {source.root.host} it is the sender there that would be told of it",
             "a source on this machine, a job on that one, or no fake-super",
         )
     if options.fake_super and verify.digest == "blake3":
@@ -105,7 +106,7 @@ def mistakes(
             f"blake3 cannot be made on {target.host}, so its points could never be verified",
             "xxh128 or sha256",
         )
-    if source.host and target.host:
+    if source.root.host and target.host:
         yield (
             "source",
             "rsync carries data between this machine and one other, not between two others",

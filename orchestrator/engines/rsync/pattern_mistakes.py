@@ -5,35 +5,40 @@ be copied; neither is seen before the data are needed. Each mistake names a patt
 Source: rsync 3.5, exclude.c: parse_rule_tok with XFLG_OLD_PREFIXES, add_rule.
 """
 
+import functools
 import re
 from collections.abc import Iterator
 
 from orchestrator.domain.names import show_name
-from orchestrator.domain.place import Location
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.rsync.patterns import find_decider, parse_pattern
 
 _SHOWN = 100
+_NAMED = 3  # folders that a message names
 _LONGEST = 4095  # bytes; rsync passes over a longer one, says so, and ends well
 _ALL = ("*", "**", "***", "/*", "/**", "/***")
 _WILD = re.compile(r"[*?\[\\]")
+_PLAIN = re.compile(r"[*?\[]")
 _BRACES = re.compile(r"(?<![\\\[])\{[^{}/]*,[^{}/]*\}")
 _OTHER_RULE = re.compile(r"[.:]\s|(?:merge|dir-merge|include|exclude|hide|show|protect|risk)[ ,_]\s*[/*]")
 _BELOW = b"any folder/"
 
 
-def find_pattern_mistakes(patterns: tuple[str, ...], source: Location) -> Iterator[tuple[str, str]]:
-    """Yield (mistake, expected pattern) for each pattern that has one, in their order. `source`: "/" where it is several folders."""
+def find_pattern_mistakes(patterns: tuple[str, ...], source: SourceTree) -> Iterator[tuple[int, str, str]]:
+    """Yield (number, mistake, expected pattern) for each pattern that has one, in their order."""
+    whole = _whole_folders_left_out(patterns, source)
     for number, pattern in enumerate(patterns):
         text = pattern[2:] if pattern[:2] in ("+ ", "- ") else pattern
-        wrong = _unusable(pattern, text) or _otherwise(text) or _whole_path(text, source.path.rstrip("/"))
+        wrong = _unusable(pattern, text) or _otherwise(text) or _whole_path(text, source.root.path.rstrip("/"))
+        wrong = wrong or _elsewhere(text, source.parts)
         if wrong is None:
             wrong = (
-                _without_effect(patterns, number, text)
+                _without_effect(patterns, number, text, source.parts)
                 if _lets_through(pattern)
-                else _all_of_it(patterns[:number], text)
+                else _all_of_it(patterns[:number], text) or whole.pop(pattern, None)
             )
         if wrong:
-            yield f"{_quoted(pattern)} {wrong[0]}", wrong[1]
+            yield number, f"{_quoted(pattern)} {wrong[0]}", wrong[1]
 
 
 def _lets_through(pattern: str) -> bool:
@@ -108,7 +113,53 @@ def _whole_path(text: str, source: str) -> tuple[str, str] | None:
     return what, f"{meant}{_quoted(f'/[{text[1]}]{text[2:]}')} for that"
 
 
-def _without_effect(patterns: tuple[str, ...], number: int, text: str) -> tuple[str, str] | None:
+def _elsewhere(text: str, parts: tuple[str, ...]) -> tuple[str, str] | None:
+    """Return the mistake of a path from the top that lies in none of several folders; rsync judges nothing above them."""
+    if not parts or not text.startswith("/") or any(map(functools.partial(_may_lie_in, text), parts)):
+        return None
+    folders = ", ".join(show_name(f"/{part}") for part in parts[:_NAMED]) + (", …" if len(parts) > _NAMED else "")
+    what = "lies in none of the sources: with several the first slash is the top of the machine"
+    if text.split("/")[1] in {part.split("/")[0] for part in parts}:
+        return what, f"a path below one of {folders}"
+    meant = [_quoted(_as_it_is(part) + text) for part in parts[:_NAMED]]
+    return what, f"{', '.join(meant)}; or a path below another of {folders}"
+
+
+def _as_it_is(part: str) -> str:
+    """Return the pattern of one of several folders, from the top, without wildcards."""
+    return "/" + _PLAIN.sub(lambda found: f"[{found[0]}]", part)
+
+
+def _may_lie_in(text: str, part: str) -> bool:
+    """Return whether a pattern that begins at the top may fit a folder, or something in it."""
+    names, wanted = part.split("/"), text.removesuffix("/").split("/")[1:]
+    for name, pattern in zip(names, wanted, strict=False):
+        if "**" in pattern:
+            return True
+        if not parse_pattern(f"- {pattern}").fits(name.encode("utf-8", "surrogateescape"), folder=True):
+            return False
+    return len(wanted) >= len(names)
+
+
+def _whole_folders_left_out(patterns: tuple[str, ...], source: SourceTree) -> dict[str, tuple[str, str]]:
+    """Return the mistakes of patterns that leave out all of one of several folders, each under its pattern."""
+    found: dict[str, list[str]] = {}
+    for part in source.parts:
+        path = part.encode("utf-8", "surrogateescape")
+        if decider := find_decider(patterns, path, folder=True, top=path):
+            found.setdefault(decider, []).append(part)
+    told: dict[str, tuple[str, str]] = {}
+    for decider, parts in found.items():
+        folders = ", ".join(show_name(f"/{part}") for part in parts[:_NAMED]) + (", …" if len(parts) > _NAMED else "")
+        what = f"leaves out all of {folders}, which is {'a source' if len(parts) == 1 else 'what is to be copied'}"
+        kept = _quoted(f"+ {_as_it_is(parts[0])}/")
+        told[decider] = what, f"{kept} before it, for the folder itself; or no such source"
+    return told
+
+
+def _without_effect(
+    patterns: tuple[str, ...], number: int, text: str, parts: tuple[str, ...]
+) -> tuple[str, str] | None:
     """Return the mistake of a pattern with "+ " that changes nothing: nothing behind it leaves anything out, or what it names is left out.
 
     Why only without wildcards: of what others fit some may be copied. `text`: without its sign.
@@ -120,12 +171,27 @@ def _without_effect(patterns: tuple[str, ...], number: int, text: str) -> tuple[
     if _WILD.search(bare):
         return None
     path, folder = bare.strip("/").encode("utf-8", "surrogateescape"), bare != text or text.endswith("/")
-    ways = [path] if bare.startswith("/") else [path, _BELOW + path]
-    found = [find_decider(patterns, way, folder=kind) for way in ways for kind in {folder, True}]
+    ways = list(_ways(path, parts, anchored=bare.startswith("/")))
+    found = [find_decider(patterns, way, folder=kind, top=top) for way, top in ways for kind in {folder, True}]
     if None in found:
         return None
     what = f"lets nothing through: {_quoted(found[0] or '')} leaves that out, or a folder above it"
-    return what, 'it before that pattern, as the first that fits decides, and "+ /folder/" for each folder above it'
+    above = _quoted(f"+ {_as_it_is(parts[0]) if parts else ''}/folder/")
+    return what, f"it before that pattern, as the first that fits decides, and {above} for each folder above it"
+
+
+def _ways(path: bytes, parts: tuple[str, ...], *, anchored: bool) -> Iterator[tuple[bytes, bytes]]:
+    """Yield what a pattern without wildcards may fit: (path, the one of several folders that holds it). `path`: what it names."""
+    tops = [part.encode("utf-8", "surrogateescape") for part in parts]
+    if anchored:
+        yield path, next((top for top in tops if (path + b"/").startswith(top + b"/")), b"")
+        return
+    for top in tops or [b""]:
+        before = top + b"/" if top else b""
+        yield before + path, top
+        yield before + _BELOW + path, top
+        if (b"/" + top).endswith(b"/" + path):
+            yield top, top
 
 
 def _all_of_it(before: tuple[str, ...], text: str) -> tuple[str, str] | None:

@@ -9,6 +9,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Step
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.source_identity import SOURCE_IDENTITY, SourceIdentity, is_made_anew
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.contract.engine import RunRequest, SystemCheckResult
 from orchestrator.engines.sanoid import errors as failures
 from orchestrator.engines.sanoid import parse
@@ -34,7 +35,7 @@ class SanoidEngine:
     )
 
     def mistakes(
-        self, options: Any, source: Location, target: Location, verify: VerifyRules
+        self, options: Any, source: SourceTree, target: Location, verify: VerifyRules
     ) -> Iterable[tuple[str, str, str]]:
         return mistakes(options, source, target, verify)
 

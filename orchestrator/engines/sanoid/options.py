@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job, KeepRules, SnapshotRules, VerifyRules, config_key
 from orchestrator.domain.place import Location
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.contract.engine import implements
 from orchestrator.engines.contract.snapshots import DatasetSection
 from orchestrator.engines.sanoid.model import INTERVALS, SanoidRules
@@ -21,14 +22,17 @@ class SanoidOptions:
     )  # fmt: skip
 
 
-def mistakes(options: SanoidOptions, source: Location, _: Location, __: VerifyRules) -> Iterator[tuple[str, str, str]]:
+def mistakes(
+    options: SanoidOptions, source: SourceTree, _: Location, __: VerifyRules
+) -> Iterator[tuple[str, str, str]]:
     """Yield mistakes for keys that contradict each other: (key, mistake, expected value)."""
-    if options.recursive and " " in source.path:
+    if options.recursive and " " in source.root.path:
         yield "source", "sanoid finds no datasets below a name with a blank", "recursive = false, or a name without one"
     if options.exclude:
         from orchestrator.domain.dataset_patterns import find_dataset_mistakes
 
-        yield from (("sanoid.exclude", *wrong) for wrong in find_dataset_mistakes(options.exclude, source.path))
+        for number, what, wanted in find_dataset_mistakes(options.exclude, source.root.path):
+            yield f"sanoid.exclude[{number}]", what, wanted
 
 
 def snapshot_mistakes(

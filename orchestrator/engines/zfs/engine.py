@@ -11,6 +11,7 @@ from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Plan, Refusal, Step
 from orchestrator.domain.point import Finding, RestorePoint
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.domain.units import show_size
 from orchestrator.engines.contract.comparison import ComparisonPlan
 from orchestrator.engines.contract.engine import (
@@ -59,7 +60,7 @@ class ZfsEngine:
     )
 
     def mistakes(
-        self, options: Any, source: Location, target: Location, verify: VerifyRules
+        self, options: Any, source: SourceTree, target: Location, verify: VerifyRules
     ) -> Iterable[tuple[str, str, str]]:
         return mistakes(options, source, target, verify)
 

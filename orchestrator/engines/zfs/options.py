@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job, VerifyRules, config_key
 from orchestrator.domain.place import Location
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.domain.units import Seconds, parse_duration
 
 RAW = ("auto", "yes", "no")
@@ -73,15 +74,17 @@ def copy_location(options: ZfsOptions, source: Location, place: Location) -> Loc
     return place / (options.name or source.path.rpartition("/")[2])
 
 
-def mistakes(options: ZfsOptions, source: Location, target: Location, _: VerifyRules) -> Iterator[tuple[str, str, str]]:
+def mistakes(
+    options: ZfsOptions, source: SourceTree, target: Location, _: VerifyRules
+) -> Iterator[tuple[str, str, str]]:
     """Yield mistakes for keys that contradict each other: (key, mistake, expected value)."""
     if options.raw == "yes" and options.may_decrypt:
         yield "zfs.may-decrypt", "a raw send never decrypts", 'raw = "no", or no may-decrypt'
     if options.name is not None and ("/" in options.name or "@" in options.name or "#" in options.name):
         yield "zfs.name", f'"{options.name}" is more than one part of a dataset\'s name', 'a name such as "photos"'
     if options.exclude or options.snapshots != ("*",) or options.skip_snapshots:
-        yield from _pattern_mistakes(options, source)
-    if source.host and target.host:
+        yield from _pattern_mistakes(options, source.root)
+    if source.root.host and target.host:
         yield "source", "nothing is carried between two other hosts", "one side without ssh://"
 
 
@@ -89,9 +92,13 @@ def _pattern_mistakes(options: ZfsOptions, source: Location) -> Iterator[tuple[s
     """Yield mistakes for patterns that fit nothing: what they are to leave out would be sent, or nothing at all."""
     from orchestrator.domain.dataset_patterns import find_dataset_mistakes, find_snapshot_mistakes
 
-    yield from (("zfs.exclude", *wrong) for wrong in find_dataset_mistakes(options.exclude, source.path))
-    yield from (("zfs.snapshots", *wrong) for wrong in find_snapshot_mistakes(options.snapshots))
-    yield from (("zfs.skip-snapshots", *wrong) for wrong in find_snapshot_mistakes(options.skip_snapshots))
+    found = {
+        "exclude": find_dataset_mistakes(options.exclude, source.path),
+        "snapshots": find_snapshot_mistakes(options.snapshots),
+        "skip-snapshots": find_snapshot_mistakes(options.skip_snapshots),
+    }
+    for key, mistakes_of in found.items():
+        yield from ((f"zfs.{key}[{number}]", what, wanted) for number, what, wanted in mistakes_of)
 
 
 def options_of(job: Job) -> ZfsOptions:

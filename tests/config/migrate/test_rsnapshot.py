@@ -73,6 +73,7 @@ def test_lines_of_one_machine_become_one_job(folder: Path) -> None:
     assert made.jobs["localhost"]["sources"] == ["/home", "/srv/mail"]
     assert made.jobs["localhost"]["rsync"]["excludes"] == ["*.iso", "/home/*/.cache/"]
     assert made.jobs["web.lan"]["sources"] == ["ssh://root@web.lan/var/www", "ssh://root@web.lan/etc"]
+    assert made.jobs["web.lan"]["rsync"]["excludes"] == ["*.iso"], "the other lies in none of them"
     assert made.places["localhost-copies"] == "/backup/poolferry/localhost/all"
     inside = run(folder / "again", CONF + "backup\t/home/me\tlocalhost/\nrsync_long_args\t--delete\nbackup\t/opt\tx/\n")
     assert [inside.jobs[name]["source"] for name in ("home", "me", "opt")] == ["/home", "/home/me", "/opt"]

@@ -22,6 +22,7 @@ from orchestrator.domain.errors import (
 from orchestrator.domain.job import Limit, VerifyRules
 from orchestrator.domain.place import Location
 from orchestrator.domain.source_identity import SOURCE_IDENTITY
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.contract.engine import Engine, StageResults, implements
 from orchestrator.engines.contract.trees import TreeEngine
 from orchestrator.engines.pool import ENGINE
@@ -116,7 +117,7 @@ def test_a_scrub_is_proved_by_looking() -> None:
 
 def test_keys_that_do_not_fit_together() -> None:
     def wrong(path: str = "tank", **options: object) -> list[str]:
-        found = ENGINE.mistakes(PoolOptions(**options), Location(path=path), ROOT, VerifyRules())  # type: ignore[arg-type]
+        found = ENGINE.mistakes(PoolOptions(**options), SourceTree(root=Location(path=path)), ROOT, VerifyRules())  # type: ignore[arg-type]
         return [key for key, _, _ in found]
 
     assert wrong() == []

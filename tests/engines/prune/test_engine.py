@@ -26,6 +26,7 @@ from orchestrator.domain.job import Job, KeepRules
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Effect, NothingToDo, Pipeline, Plan, PointsRemoval, Refusal, single_command
 from orchestrator.domain.source_identity import SOURCE_IDENTITY
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.contract.arrivals import ArrivalPruner
 from orchestrator.engines.contract.engine import Engine, StageResults, implements
 from orchestrator.engines.prune import ENGINE
@@ -135,8 +136,8 @@ def test_what_was_to_go_and_is_there_is_said() -> None:
 
 def test_only_a_dataset_of_this_machine_is_pruned() -> None:
     far = Location(path="vault", host=Host(name="server", user="root"))
-    assert [key for key, *_ in ENGINE.mistakes(ArrivalRules(), far, far, job().verify)] == ["source"]
-    assert list(ENGINE.mistakes(ArrivalRules(), ROOT, ROOT, job().verify)) == []
+    assert [key for key, *_ in ENGINE.mistakes(ArrivalRules(), SourceTree(root=far), far, job().verify)] == ["source"]
+    assert list(ENGINE.mistakes(ArrivalRules(), SourceTree(root=ROOT), ROOT, job().verify)) == []
     assert ENGINE.lands(ArrivalRules(), ROOT, ROOT) == ROOT
     assert ENGINE.arrival_rules(job()) == ArrivalRules()
     with pytest.raises(TypeError):

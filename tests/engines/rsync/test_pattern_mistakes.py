@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.place import Location
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.rsync.pattern_mistakes import find_pattern_mistakes
 from tests.ferry import Ferry
 
@@ -67,8 +68,28 @@ SOUND: list[tuple[str, ...]] = [
 ]  # fmt: skip
 
 
-def found(patterns: Sequence[str], source: str = "/srv/photos") -> list[tuple[str, str]]:
-    return list(find_pattern_mistakes(tuple(patterns), Location(path=source)))
+SEVERAL: list[tuple[tuple[str, ...], int, str, str]] = [
+    (("*.tmp", "/cache/"), 1, "lies in none of the sources", '"/srv/www/cache/", "/home/cache/", "/va[*]r/cache/"; or'),
+    (("/var/cache",), 0, "lies in none of the sources", '"/srv/www/var/cache"'),
+    (("/srv",), 0, "lies in none of the sources", "a path below one of /srv/www, /home, /va*r"),
+    (("+ /srv/", "/srv/www/*"), 0, "lies in none of the sources", "a path below one of /srv/www"),
+    (("/srv/w?/x",), 0, "lies in none of the sources", "a path below one of /srv/www"),
+    (("/home/",), 0, "leaves out all of /home, which is a source", '"+ /home/" before it'),
+    (("w*", "x"), 0, "leaves out all of /srv/www, which is a source", '"+ /srv/www/" before it'),
+    (("/va\\*r",), 0, "leaves out all of /va*r, which is a source", '"+ /va[*]r/" before it'),
+    (("x", "/s**"), 1, "leaves out all of /srv/www, which is a source", '"+ /srv/www/" before it'),
+    (("x", "+ x/", "z"), 1, 'lets nothing through: "x" leaves that out', "it before that pattern"),
+    (("*",), 0, "leaves out all of the source", '"+ "'),
+]  # fmt: skip
+SOUND_OF_SEVERAL: list[tuple[str, ...]] = [
+    ("/srv/www/cache/", "/home/*/.cache", "cache/", "www/cache", "/*/x", "/**/x", "/srv/w**/a", "/srv/***/x", "/[hx]ome/a", "/va\\*r/x"),
+    ("+ /home/", "+ /srv/www/", "+ /va[*]r/", "+ /home/keep/***", "*"),
+]  # fmt: skip
+
+
+def found(patterns: Sequence[str], source: str = "/srv/photos", parts: Sequence[str] = ()) -> list[tuple[str, str]]:
+    tree = SourceTree(root=Location(path=source), parts=tuple(parts))
+    return [(what, wanted) for _, what, wanted in find_pattern_mistakes(tuple(patterns), tree)]
 
 
 @pytest.mark.parametrize(("patterns", "number", "what", "expected"), MISTAKES)
@@ -92,12 +113,55 @@ def test_each_pattern_that_is_expected_has_no_mistake(
             assert found([meant, "z*"] if meant.startswith("+ ") else ["+ first", meant]) == [], written
 
 
+FOLDERS = ("srv/www", "home", "va*r")
+
+
+@pytest.mark.parametrize(("patterns", "number", "what", "expected"), SEVERAL)
+def test_a_pattern_for_none_or_all_of_several_folders_is_named(
+    patterns: tuple[str, ...], number: int, what: str, expected: str
+) -> None:
+    [(told, wanted)] = found(patterns, "/", FOLDERS)
+    assert (what in told, expected in wanted) == (True, True), (told, wanted)
+    assert told.startswith(json.dumps(patterns[number])), told
+    for written in re.findall(r'"(?:[^"\\]|\\.)*"', wanted):
+        meant: str = json.loads(written)
+        assert meant == "+ " or found([meant, "z*"], "/", FOLDERS) == [], written
+
+
+@pytest.mark.parametrize("patterns", SOUND_OF_SEVERAL)
+def test_what_may_lie_in_one_of_several_folders_is_no_mistake(patterns: tuple[str, ...]) -> None:
+    assert found(patterns, "/", FOLDERS) == []
+
+
+@pytest.mark.parametrize("patterns", [patterns for patterns, *_ in SEVERAL if "+" not in str(patterns)])
+def test_rsync_takes_those_for_none_or_all_of_them(tmp_path: Path, patterns: tuple[str, ...]) -> None:
+    """Where the folders lie deeper: a pattern is the same with the path of that before it."""
+    for part in FOLDERS:
+        (tmp_path / part / "deep").mkdir(parents=True)
+        (tmp_path / part / "deep/file").touch()
+    top = [f"--exclude={tmp_path if each.startswith('/') else ''}{each}" for each in patterns]
+    argv = [
+        "rsync",
+        "-rnR",
+        "--out-format=%n",
+        *top,
+        *(f"/.{tmp_path}/{part}" for part in FOLDERS),
+        f"{tmp_path}/none/",
+    ]
+    told = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    copied = [part for part in FOLDERS if f"{part}/deep/file" in told]
+    [(what, _)] = found(patterns, "/", FOLDERS)
+    assert copied == [part for part in FOLDERS if f"all of /{part}," not in what and "all of the source" not in what], (
+        told
+    )
+
+
 @pytest.mark.parametrize("patterns", SOUND)
 def test_what_rsync_takes_as_it_was_meant_is_no_mistake(patterns: tuple[str, ...]) -> None:
     assert found(patterns) == []
 
 
-def test_whole_paths_are_right_where_several_folders_or_all_of_a_machine_are_copied() -> None:
+def test_whole_paths_are_right_where_all_of_a_machine_is_copied() -> None:
     assert found(["/srv/photos/cache/"], "/") == []
 
 
@@ -113,9 +177,9 @@ def test_rsync_itself_finds_nothing_for_those(tmp_path: Path, patterns: tuple[st
 
 def test_check_names_file_and_line_and_no_run_begins(tmp_path: Path) -> None:
     ferry = Ferry(tmp_path)
-    ferry.job(more='[rsync]\nexcludes = ["*.tmp", "- "]\n')
+    ferry.job(more='[rsync]\nexcludes = [\n  "*.tmp",\n  # and\n  "- "]\n')
     for told in (ferry.run("check"), ferry.run("run", "photos")):
         assert told.code == 2, told
-        line = f'{ferry.config}/jobs/photos.toml:5: rsync.excludes: "- " has no pattern behind its sign'
+        line = f'{ferry.config}/jobs/photos.toml:8: rsync.excludes: "- " has no pattern behind its sign'
         assert line in told.err, told.err
     assert not ferry.target().exists()

@@ -6,6 +6,7 @@ import pytest
 
 from orchestrator.domain.job import KeepRules, SnapshotRules, VerifyRules
 from orchestrator.domain.place import Location
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.sanoid.model import INTERVALS, SanoidRules
 from orchestrator.engines.sanoid.options import (
     SanoidOptions,
@@ -68,12 +69,12 @@ def test_sanoid_finds_nothing_below_a_blank(source: Location, copy: Location) ->
 
 
 def test_the_section_of_its_own_jobs_too() -> None:
-    assert [found[0] for found in mistakes(SanoidOptions(), BLANK, BLANK, VerifyRules())] == ["source"]
-    assert not list(mistakes(SanoidOptions(recursive=False), BLANK, BLANK, VerifyRules()))
-    assert not list(mistakes(SanoidOptions(), ROOT, ROOT, VerifyRules()))
-    assert [found[0] for found in mistakes(SanoidOptions(exclude=("/a", "b")), ROOT, ROOT, VerifyRules())] == [
-        "sanoid.exclude"
-    ]
+    assert [found[0] for found in mistakes(SanoidOptions(), SourceTree(root=BLANK), BLANK, VerifyRules())] == ["source"]
+    assert not list(mistakes(SanoidOptions(recursive=False), SourceTree(root=BLANK), BLANK, VerifyRules()))
+    assert not list(mistakes(SanoidOptions(), SourceTree(root=ROOT), ROOT, VerifyRules()))
+    assert [
+        found[0] for found in mistakes(SanoidOptions(exclude=("/a", "b")), SourceTree(root=ROOT), ROOT, VerifyRules())
+    ] == ["sanoid.exclude[0]"]
 
 
 def test_what_lies_below_belongs_to_it_when_both_sections_say_so() -> None:

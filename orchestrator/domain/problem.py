@@ -215,7 +215,7 @@ def problem_hint(problem: Problem, *, newest: str | None) -> str:
                 UNSTORED_WORDS: "the target's filesystem has no room for such times or attributes: change them at the source, copy to another "
                 f"filesystem, {excluded}",
                 UNREAD_OR_UNSTORED_WORDS: "mend it at the source (a name or a file that the target takes), raise most-holes in [rsync] where holes are the "
-                f"reason, copy to another filesystem, {excluded}",
+                f"reason, make room where a quota is, copy to another filesystem, {excluded}",
             }
             told = helps.get(problem.why, f"let them be read (owner, mode, a disk that fails), {excluded}")
             return f"{told}; then poolferry run {job}, which tells of each that is left"

@@ -200,6 +200,47 @@ def test_a_quota_of_one_owner_costs_no_other_file(house: House, target: Rules, p
     require_all(house, points)
 
 
+@pytest.mark.parametrize("far", [False, True], ids=["here", "over ssh"])
+@pytest.mark.parametrize("number", [errno.EDQUOT, errno.ENOSPC], ids=["EDQUOT", "ENOSPC"])
+@pytest.mark.sample(1)
+def test_a_file_that_is_written_in_place_and_has_no_room(
+    house: House, target: Rules, sshd: Sshd, number: int, far: bool
+) -> None:
+    """What is written into a file counts at once for its owner's quota, or for its folder's (ENOSPC): the run ended, and named nobody."""
+    for name in ("hers/image", "hers/other image"):
+        house.write(name, random.randbytes(300_000))
+        os.chown(house.source / name, 1234, -1)
+    more = {"target": sshd.url(house.target), "pipe": sshd.pipe} if far else {}
+    house.job(rsync={"points": False, "in-place": True, "sparse": False}, **more)
+    assert house.run().outcome == "done"
+    for name in ("hers/image", "hers/other image", "theirs/0"):
+        house.write(name, random.randbytes(300_000))
+    target.set(errors=[[["write"], "^(other )?image", number]])
+    ran = house.run()
+    if far and number == errno.ENOSPC:  # how much room others have there is not known
+        assert (ran.outcome, "no space left" in ran["why"]) == ("failed", True), ran
+    else:
+        told = lacking(ran)
+        assert told.keys() == {"hers/image", "hers/other image"}, ran
+        for why in told.values():
+            assert "a quota of its owner (user 1234) or group" in why, why
+            assert "may be half written" in why, why
+        assert "make room" in ran["hint"], ran
+        require_others(house, points=False)
+    target.set()
+    require_all(house, False)
+
+
+def test_a_file_of_root_that_has_no_room_is_a_full_target(house: House, target: Rules) -> None:
+    house.write("image", random.randbytes(300_000))
+    house.job(rsync={"points": False, "in-place": True, "sparse": False})
+    assert house.run().outcome == "done"
+    house.write("image", random.randbytes(300_000))
+    target.set(errors=[[["write"], "^image", errno.EDQUOT]])
+    ran = house.run()
+    assert (ran.outcome, "a quota at the target is used up" in ran["why"]) == ("failed", True), ran
+
+
 def test_the_same_over_ssh(house: House, target: Rules, sshd: Sshd) -> None:
     target.set(errors=[[["write"], "^\\.?large", errno.EFBIG], [MADE, "^\\.?bad", errno.EILSEQ]])
     house.write("hers/bad", "x")

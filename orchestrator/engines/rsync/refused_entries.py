@@ -14,10 +14,11 @@ from itertools import groupby, takewhile
 from orchestrator.domain.errors import EntriesRefused
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_short_name
-from orchestrator.domain.units import show_count
+from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.rsync.errors import HARMLESS, below, exit_code, find_links, find_skipped_entries, is_partial
 from orchestrator.engines.rsync.left_out import BEGINNING, MOST_LEFT_OUT, OVER_QUOTA, TOO_LARGE
 from orchestrator.engines.rsync.model import TEMPORARY
+from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.parse import parse_moved, parse_name
 from orchestrator.process.pipeline import PipelineFailed
 
@@ -48,8 +49,9 @@ _RENAMED = re.compile(rb'rsync: (?:\[receiver\] )?rename "(?P<names>[^\n]*)"(?: 
 _TEMPORARY_NAME = re.compile(rb"\.?(?P<base>.+)\.[A-Za-z0-9]{6}", re.DOTALL)
 _WRITTEN = re.compile(
     rb'rsync: (?:\[receiver\] )?(?:write failed on|pre-allocating|ftruncate failed on) "(?P<name>[^\n]*)"(?: failed)?: [^"\n]* \('
-    rb"(?P<code>27)\)"
+    rb"(?P<code>27|28|122)\)"
 )
+_NO_ROOM = (b"28", b"122")
 _WITH_IT = re.compile(
     rb"\*\*\* Skipping any contents from this failed directory \*\*\*|rsync error: [^\n]*|rsync: connection unexpectedly closed [^\n]*"
     rb"|rsync: (?:\[\w+\] )?write error: Broken pipe \(32\)"
@@ -58,6 +60,7 @@ _CUT_NAME, _WHOLE_NAME = 240, 256  # bytes; of a longer one a temporary file may
 _Unsure = tuple[bytes | None, bytes]  # the folder, if it is told, and the name, or its beginning
 _ENDED = (11, 12)  # rsync's exit codes where it could not write a file, here or there
 _NAMED = 3
+_ROOM = 1 << 20  # bytes; with fewer the target itself is full
 UNNAMED = "a link that rsync could not name"  # its path and text are longer than a message of rsync
 _NAME_THEM = "see `poolferry show RUN`; name them in excludes in [rsync], or copy to a filesystem that takes them"
 _MESSAGE_TOO_LONG = 13  # rsync's exit code where a message has more bytes than it can print
@@ -72,10 +75,14 @@ def find_refused(
     `into`: the root of the tree that was written. `moved`: the local file with the copy's output, which has the whole of each name.
     """
     found: dict[bytes, bytes] = {}
+    full: dict[bytes, str] = {}
     unsure: dict[_Unsure, bytes] = {}
     rest = list[bytes]()
     for line in map(bytes.strip, errors):
-        if told := _WRITTEN.fullmatch(line) or _MADE.fullmatch(line) or _GIVEN.fullmatch(line):
+        if (told := _WRITTEN.fullmatch(line)) and told["code"] in _NO_ROOM:
+            path = below(told["name"], into)
+            full[path] = describe_lack(path, job, into, quota=told["code"] == b"122")
+        elif told := _WRITTEN.fullmatch(line) or _MADE.fullmatch(line) or _GIVEN.fullmatch(line):
             found[below(told["name"], into)] = told["code"]
         elif (told := _RENAMED.fullmatch(line)) and (name := _renamed(told["names"], into)) is not None:
             found[name] = told["code"]
@@ -92,14 +99,14 @@ def find_refused(
             rest.append(line)
     unnamed = broken.result.stopped is None and exit_code(broken) == _MESSAGE_TOO_LONG
     whole = _whole_names(unsure, moved) if unsure else {}
-    if not (found or unsure or unnamed) or whole is None or b"" in found:
+    if not (found or full or unsure or unnamed) or whole is None or b"" in found or "" in full.values():
         return None
     partly = is_partial(broken)
     if not (partly or unnamed) and (broken.result.stopped is not None or exit_code(broken) not in _ENDED):
         return None
     if not all(map(HARMLESS.fullmatch, rest)) and not (partly and find_skipped_entries(broken, rest, job.tree, into)):
         return None
-    entries = {name: _REASONS[code] for name, code in {**found, **whole}.items()}
+    entries = {name: _REASONS[code] for name, code in {**found, **whole}.items()} | full
     names = [UNNAMED] * unnamed + [show_short_name(name) for name in sorted(entries)[:_NAMED]]
     shown, count = ", ".join(names[:_NAMED]), len(entries) + unnamed
     more = f" and {count - _NAMED} more" if count > _NAMED else ""
@@ -109,6 +116,31 @@ def find_refused(
         hint=find_links(job.source) if unnamed else _NAME_THEM,
         entries=few_entries(entries, MOST_LEFT_OUT),
         unnamed=unnamed,
+    )
+
+
+def describe_lack(path: bytes, job: Job, into: str, *, quota: bool) -> str:
+    """Return why a file that a mirror writes in place had no room; empty where the target may have none at all, or its owner is who writes.
+
+    Why an owner's: what is written in place counts for her at once, all else for who writes. A link is no such file. Where the target is
+    far, the source says whose it is; whether others have room the next attempt finds.
+    """
+    options, far = options_of(job), job.target.location.host
+    if options.points or not options.in_place or (far is not None and (far.user not in (None, "root") or not quota)):
+        return ""
+    root = into if far is None else job.tree.root.path
+    try:
+        owner = os.lstat(os.path.join(os.fsencode(root), path)).st_uid
+        seen = os.statvfs(root)
+    except OSError:
+        return ""
+    left = seen.f_bavail * seen.f_frsize
+    if owner in (0, os.geteuid()) or (far is None and left < _ROOM):
+        return ""
+    whose = f"of its owner (user {owner}) or group, or of the folder it lies in" + (", or of all there" if far else "")
+    free = "" if far else f", though {show_size(left)} are free there"
+    return (
+        f"the target had no room for what was written into it{free}: see a quota {whose}; its copy may be half written"
     )
 
 

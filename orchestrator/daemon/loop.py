@@ -287,7 +287,9 @@ class Daemon:
 
     def _heal(self) -> None:
         for run in self._history.heal(compose.is_process_alive, compose.now()):
-            self._say(f"run {run} was killed or crashed; it is recorded as interrupted")
+            self._say(
+                f"run {run} ended without a record: killed, crashed, or the state directory was full; it is recorded as interrupted"
+            )
 
     # Reports to others
 

@@ -18,7 +18,7 @@ class RunType(StrEnum):
     DRILL = "drill"
 
 
-PROCESS_GONE = "its process is gone: killed, or the machine lost its power; the next run of the job continues"
+PROCESS_GONE = "its process is gone: killed, the machine lost its power, or the state directory was full; the next run of the job continues"
 
 
 class Outcome(StrEnum):

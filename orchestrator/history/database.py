@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from orchestrator.domain.answers import NOT_READ
 from orchestrator.domain.errors import Evidence, HistoryError
@@ -36,6 +36,9 @@ from orchestrator.history.failures import (
 )
 from orchestrator.history.older_copy import drop_renewed_copies, renewed_copy
 from orchestrator.trees.beneath import writable_by_others
+
+if TYPE_CHECKING:
+    from orchestrator.history.reserve import Reserve
 
 _STATE = frozenset(
     "history.sqlite history.sqlite-journal authentication.key fleet.key fleet-away notes locks running arrivals drill hooks sanoid"
@@ -243,11 +246,23 @@ class Database:
         self._depth = 0
         self._writer: int | None = None  # the thread in a transaction
         self._later: list[Callable[[], None]] = []
+        self._reserve: Reserve | None = None
 
     def close(self) -> None:
         """Close the file; an unfinished transaction is rolled back."""
         with self._lock:
             self._connection.close()
+            if self._reserve is not None:
+                self._reserve.give_up()
+
+    def keep_reserve(self) -> None:
+        """Keep room for what is written from now on, until the file is closed."""
+        from orchestrator.history.reserve import Reserve
+
+        with self._lock:
+            if self._reserve is None:
+                self._reserve = Reserve(os.path.dirname(self.path))
+            self._reserve.keep()
 
     def check(self, *, whole: bool) -> None:
         """Look through all pages. Raises: HistoryError when the file is damaged."""
@@ -354,6 +369,8 @@ class Database:
 
     @contextmanager
     def _transaction(self, kind: str) -> Iterator[None]:
+        if self._reserve is not None and kind != "DEFERRED":
+            self._reserve.make_room()
         with self._plainly():
             self._connection.execute(f"BEGIN {kind}")
         try:

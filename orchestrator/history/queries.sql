@@ -13,7 +13,7 @@ SELECT id, job, pid, process_started, boot FROM runs WHERE outcome IS NULL ORDER
 SELECT pid, process_started, boot FROM runs INDEXED BY runs_open WHERE outcome IS NULL AND job = :job AND kind = 'run' ORDER BY id;
 
 -- name: heal_run
-UPDATE runs SET outcome = 'interrupted', ended_at = :now, why = 'the process died'
+UPDATE runs SET outcome = 'interrupted', ended_at = :now, why = 'the process ended without a record'
 WHERE id = :run AND outcome IS NULL;
 
 -- name: end_run

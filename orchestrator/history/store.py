@@ -177,7 +177,8 @@ class History:
         why: str,
         kind: RunType = RunType.RUN,
     ) -> int:
-        """Record the start of a run and return its number."""
+        """Record the start of a run and return its number; from now on room is kept for its end."""
+        self._database.keep_reserve()
         who = {"pid": pid, "process_started": process_started, "boot": boot, "host": host}
         return self._database.add(
             "begin_run", job=job, engine=engine, source=source, target=target, now=now, why=why, kind=kind, **who

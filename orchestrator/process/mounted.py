@@ -1,12 +1,17 @@
 """The filesystem that holds a path of this machine, as the kernel tells it, and the path inside it."""
 
+import errno
 import os
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import unescape_mount_path
+from orchestrator.process.background import nameless_file
 
 # Filesystems without a block device of their own whose mounts say truly which folder of them they show; those of a host do not.
 _WITH_ROOTS = {"btrfs", "tmpfs", "ramfs", "devtmpfs", "zfs", "overlay", "bcachefs"}
+_KEPT_BLOCKS = (
+    4096  # that ext4 keeps for itself, or a fiftieth of all. Source: fs/ext4/super.c, ext4_calculate_resv_clusters
+)
 Mount = tuple[str, str, str, str]  # number, device, root and mountpoint
 Mounts = list[Mount]
 
@@ -82,16 +87,33 @@ def find_inner_path(path: str, mounts: Mounts | None = None) -> InnerPath | None
         return None
 
 
+def _takes(folder: str, needed: int) -> bool:
+    """Return whether so many bytes have room in a file in the folder, which has no name and is gone at once. Raises: OSError, for another reason."""
+    try:
+        with nameless_file(folder) as file:
+            os.posix_fallocate(file.fileno(), 0, needed)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return False
+        raise
+    return True
+
+
 def explain_unwritable(path: str, needed: int) -> str:
     """Return why nothing can be written on the filesystem of a folder; empty: it can, or it is not known. `needed`: bytes.
 
     Why not by the mount alone: a service may see the folder by a mount that is read-only for it. Why by the folder's owner: who only
-    looks may be another one than who writes, and root may use what a filesystem keeps for it.
+    looks may be another one than who writes, and root may use what a filesystem keeps for it. Why it is tried, in a file without a name:
+    ext4 keeps some 16 MiB from root, too, which it counts as free.
     """
     try:
         seen = os.statvfs(path)
-        if (seen.f_bfree if os.stat(path).st_uid == 0 else seen.f_bavail) * seen.f_frsize < needed and seen.f_blocks:
-            return "its filesystem is full"
+        roots = os.stat(path).st_uid == 0
+        if seen.f_blocks and seen.f_bavail * seen.f_frsize < needed and not seen.f_flag & os.ST_RDONLY:
+            kept = min(seen.f_blocks // 50, _KEPT_BLOCKS)
+            left = (seen.f_bfree - kept if roots else seen.f_bavail) * seen.f_frsize
+            if not (_takes(path, needed) if os.geteuid() == 0 and roots else left >= needed):
+                return "its filesystem is full"
         if seen.f_flag & os.ST_RDONLY and "ro" in read_mounted(path).options:
             return "its filesystem is mounted read-only"
     except (OSError, ValueError):

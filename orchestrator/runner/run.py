@@ -61,7 +61,8 @@ def run_job(
         ):
             healed = tools.history.heal(tools.alive, journal.now)
             if journal.run not in healed and healed:
-                journal.say(f"run {', '.join(map(str, healed))} was killed or crashed; it is recorded as interrupted")
+                found = f"run {', '.join(map(str, healed))} ended without a record: killed, crashed, or the state directory was full"
+                journal.say(f"{found}; it is recorded as interrupted")
             if job.hooks.of("snapshot-after"):
                 from orchestrator.runner.source_freeze import release_left
 

@@ -103,9 +103,11 @@ def test_a_run_that_was_killed_is_recorded_and_tried_again(ferry: Ferry) -> None
             if b"--why\0" in _command(name) and str(ferry.state).encode() in _command(name)
         ]
         os.kill(pid, signal.SIGKILL)
-        clock.says("was killed or crashed; it is recorded as interrupted")
+        clock.says(
+            "ended without a record: killed, crashed, or the state directory was full; it is recorded as interrupted"
+        )
         until(lambda: promise(ferry)["due"]["tries"] == 1, "it is to be tried again", lambda: clock.log)
-        assert "tried 1 time: the process died; again at" in promise(ferry)["due"]["waits"]
+        assert "tried 1 time: the process ended without a record; again at" in promise(ferry)["due"]["waits"]
         clock.end()
 
 

@@ -92,7 +92,11 @@ def test_healing_asks_for_each_open_run_and_ends_those_whose_process_is_gone(his
     assert requested == [(1, 10, "old"), (2, 20, "new")]
     story = history.views.run(dead)
     assert story is not None
-    assert (story.run.outcome, story.run.why, story.run.took_s) == (Outcome.INTERRUPTED, "the process died", None)
+    assert (story.run.outcome, story.run.why, story.run.took_s) == (
+        Outcome.INTERRUPTED,
+        "the process ended without a record",
+        None,
+    )
     assert history.heal(alive, later(hours=2)) == ()
     assert [run.id for run in history.views.runs(None, 10) if run.outcome is None] == [living]
 

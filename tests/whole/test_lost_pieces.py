@@ -1,6 +1,8 @@
 """One piece is lost and a tired person asks: the target is not mounted, the state is full, the job's file is gone or broken."""
 
+import contextlib
 import os
+import random
 import shutil
 import sqlite3
 import subprocess
@@ -15,7 +17,7 @@ from orchestrator.app.overview_cache import OverviewCache
 from orchestrator.app.settings import Settings
 from orchestrator.views.source_rows import headline
 from tests.history.records import older_history
-from tests.whole.house import House, facts, hinted_commands
+from tests.whole.house import House, facts, hinted_commands, loop_filesystem, mounted
 
 
 @pytest.fixture
@@ -98,6 +100,79 @@ def test_a_state_that_is_full_or_may_only_be_read_is_no_state_to_be_up_in(house:
         assert house.call("status")["unrecorded"]["why"].endswith("its filesystem is mounted read-only")
     finally:
         subprocess.run(["umount", house.state], check=True)
+
+
+@pytest.mark.root
+@pytest.mark.namespace
+def test_a_state_on_ext4_that_root_filled_is_full(house: House, tmp_path: Path) -> None:
+    """ext4 counts as free what it keeps from root, too: status said up while no run could begin."""
+    house.write("file", "content")
+    with loop_filesystem(tmp_path, "mkfs.ext4", "-q", "-F", size=20 << 20) as disk:
+        house.state = disk / "state"
+        house.state.mkdir(mode=0o700)
+        assert house.run(house.job()).outcome == "done"
+        fill_up(house.state / "fill")
+        house.write("other", "content")
+        full = house.call("status")
+        assert (full.code, full["unrecorded"]["why"].endswith("its filesystem is full")) == (4, True), full
+        ran = house.run()
+        assert (ran.code, "its disk is full" in ran.outcome) == (1, True), ran
+        (house.state / "fill").unlink()
+        assert (house.call("status").code, "unrecorded" in house.call("status").value) == (0, False)
+        assert house.run().outcome == "done"
+
+
+@pytest.mark.root
+@pytest.mark.namespace
+@pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
+def test_the_end_is_recorded_though_something_else_fills_the_state_meanwhile(
+    house: House, tmp_path: Path, kind: str
+) -> None:
+    """A run of which no end was recorded passed for one that was killed, and a restore that was complete ended as a failure."""
+    for number in range(200):
+        house.write(str(number), random.randbytes(100))
+    held = loop_filesystem(tmp_path, "mkfs.ext4", "-q", "-F", size=40 << 20)
+    with mounted(tmp_path / "state", "size=16m,mode=700") if kind == "tmpfs" else held as disk:
+        house.state = (disk or tmp_path) / "state"
+        house.state.mkdir(mode=0o700, exist_ok=True)
+        assert house.run(house.job(retry={"attempts": 1})).outcome == "done"
+        house.write("other", "content")
+        full = {**house.environment, "PATH": _filler(house, tmp_path / "bin")}
+        house.environment = full
+        ran = house.run()
+        (job,) = house.call("status")["jobs"]
+        assert (job["last_run"]["outcome"], job["last_run"]["why"]) == (ran.outcome, ran["why"]), ran
+        (house.state / "fill").unlink()
+        restored = house.call("restore", "run", "photos", "--to", str(tmp_path / "back"))
+        assert (restored.outcome, restored.code) == ("done", 0), restored
+        assert facts(tmp_path / "back") == facts(house.point())
+        (house.state / "fill").unlink()
+        house.environment["PATH"] = os.environ["PATH"]
+        assert house.run().code == 0
+        assert facts(house.point()) == facts(house.source)
+
+
+def _filler(house: House, folder: Path) -> str:
+    """Return a PATH in which an rsync that copies fills the state directory before."""
+    folder.mkdir()
+    (folder / "rsync").write_text(
+        f"""#!/bin/sh
+case " $* " in *" --version"* | *" --dry-run "*) exec {shutil.which("rsync")} "$@" ;; esac
+for size in 65536 4096 100; do dd if=/dev/zero bs=$size >> {house.state}/fill 2> /dev/null; done
+exec {shutil.which("rsync")} "$@"
+"""
+    )
+    (folder / "rsync").chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
+def fill_up(path: Path) -> None:
+    """Leave no room on a filesystem."""
+    with open(path, "ab", buffering=0) as file:
+        for size in (65536, 4096, 100):
+            with contextlib.suppress(OSError):
+                while file.write(bytes(size)) == size:
+                    pass
 
 
 _CUT_WRITE = """

@@ -206,7 +206,7 @@ def test_a_quota_of_one_owner_costs_no_other_file(house: House, target: Rules, p
 def test_a_file_that_is_written_in_place_and_has_no_room(
     house: House, target: Rules, sshd: Sshd, number: int, far: bool
 ) -> None:
-    """What is written into a file counts at once for its owner's quota, or for its folder's (ENOSPC): the run ended, and named nobody."""
+    """A write into a file counts at once for its owner's quota, or for its folder's (ENOSPC): the run ended, and named nobody."""
     for name in ("hers/image", "hers/other image"):
         house.write(name, random.randbytes(300_000))
         os.chown(house.source / name, 1234, -1)

@@ -135,7 +135,7 @@ def test_what_may_lie_in_one_of_several_folders_is_no_mistake(patterns: tuple[st
 
 @pytest.mark.parametrize("patterns", [patterns for patterns, *_ in SEVERAL if "+" not in str(patterns)])
 def test_rsync_takes_those_for_none_or_all_of_them(tmp_path: Path, patterns: tuple[str, ...]) -> None:
-    """Where the folders lie deeper: a pattern is the same with the path of that before it."""
+    """The folders lie deeper here: a pattern is the same with the path of that before it."""
     for part in FOLDERS:
         (tmp_path / part / "deep").mkdir(parents=True)
         (tmp_path / part / "deep/file").touch()

@@ -26,8 +26,10 @@ def test_it_is_left_with_all_below_it_and_the_command_brings_it_back() -> None:
     assert isinstance(decided, Plan)
     assert not any(ASIDE in str(step.work) and f"{ASIDE}er" not in str(step.work) for step in decided.steps)
     assert [line for line in decided.warnings if "set aside" in line] == [
-        f"{COPY}/{ASIDE} was set aside by a run, and does not come back; to bring it back, too: poolferry restore run photos "
-        f"--path {ASIDE} --to {ROOT}/{ASIDE}"
+        (
+            f"{COPY}/{ASIDE} was set aside by a run, and does not come back; to bring it back, too: poolferry restore run photos "
+            f"--path {ASIDE} --to {ROOT}/{ASIDE}"
+        )
     ]
     below = replace(way.seen(), world=world, aside=(f"b c/{ASIDE}",), below="sub")
     told = returning.plan(below, requested()).decision

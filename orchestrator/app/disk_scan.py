@@ -72,8 +72,8 @@ def scan_disks(
         used = make_visit_context(settings.where, session.history, say=settings.say, log=settings.log, cause=cause)
         arrivals = PluggedInDisks(known, used, awake=identity is None)
         others = [each for each in arrivals.strangers() if not names or (each.disk and each.disk.name in names)]
-        for each in others:
-            settings.say(f"{each.says}; {each.hint}")
+        for told in dict.fromkeys(f"{each.says}; {each.hint}" for each in others):  # of twins each says the same
+            settings.say(told)
         return ScanEnd(visits=_Scan(settings, session, arrivals, why, hears).visit_all(names), others=tuple(others))
 
 

@@ -222,7 +222,7 @@ class PluggedInDisks:
         own = {disk.name for disk in rotation.disks}
         bad = [f"{each.says}; {each.hint}" for each in self.strangers() if each.disk and each.disk.name in own]
         told = [*bad, *self.kept(rotation)] or [f"no disk of the set {rotation.name} is here"]
-        return NotNow("; ".join(told), hint=self.standing(rotation, waits=True).request)
+        return NotNow("; ".join(dict.fromkeys(told)), hint=self.standing(rotation, waits=True).request)
 
 
 class DiskInPlace:

@@ -16,6 +16,7 @@ from orchestrator.domain.run import Outcome, RunType
 from orchestrator.domain.units import Seconds, show_count
 from orchestrator.history.values import PointRecord
 from orchestrator.planners.choose_copy import (
+    NOT_PLUGGED_IN,
     CandidatePoint,
     CopyCandidate,
     PastTransfer,
@@ -115,7 +116,7 @@ def _of_disks(
         own = find_disk_record(known, disk)
         standing = own.standing if own else DiskState.ACTIVE
         where = places.get(own.disk) if own else None
-        away = here.get(disk.name, "it is not plugged in")
+        away = here.get(disk.name, NOT_PLUGGED_IN)
         if standing is not DiskState.ACTIVE:
             away = f"it is {standing.value}"
         yield CopyCandidate(

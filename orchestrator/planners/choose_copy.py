@@ -38,6 +38,9 @@ class CandidatePoint:
         return (at is None or self.taken <= at) and (name is None or self.name.startswith(name))
 
 
+NOT_PLUGGED_IN = "it is not plugged in"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyCandidate:
     """All points of one job at one place, the oldest first. `away`: why it cannot be reached now; empty: it can.
@@ -132,6 +135,8 @@ def fetch_sentence(copy: CopyCandidate, point: CandidatePoint, best: CandidatePo
     newer = f", {show_duration((point.at - best.at).total_seconds())} newer" if best else ""
     if not copy.disk:
         return f"{copy.place} (job {copy.job}) holds {point.name}{newer}, and cannot be reached: {copy.away}"
+    if copy.away != NOT_PLUGGED_IN:
+        return f"disk {copy.disk} (job {copy.job}) holds {point.name}{newer}, and cannot be used: {copy.away}"
     place = f" from {copy.where}" if copy.where and copy.where not in (ATTACHED, IN_TRANSIT, AT_MACHINE) else ""
     return f"disk {copy.disk} (job {copy.job}) holds {point.name}{newer}: fetch it{place}, and plug it in"
 

@@ -84,7 +84,7 @@ class VisitResult:
     """A finished visit. `seen`: the state of the disk; `safe`: it may be unplugged.
 
     `readings`: copies that were read again within the set's budget. `beside`: other disks in its case that are still in use.
-    `health`: as in DiskVisit.
+    `health`: as in DiskVisit. `only_read`: the visit was for a restore, a reading or a restore test, and brought nothing.
     """
 
     disk: Disk
@@ -97,6 +97,7 @@ class VisitResult:
     readings: tuple[RunReport, ...] = ()
     beside: str = ""
     health: str | None = None
+    only_read: bool = False
 
 
 def identify_devices(

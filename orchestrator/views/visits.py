@@ -40,9 +40,14 @@ def visit_lines(ended: VisitResult, following: SetStatus) -> list[str]:
         hint.append(f"  {case_warning(ended.beside)}")
     match ended.ending:
         case VisitOutcome.DONE:
-            return [f"SAFE TO REMOVE: {name}. {ended.why}: copied and verified.{_next(ended.disk, following)}", *hint]
+            what = "read" if ended.only_read else "copied and verified"
+            did = f"{ended.why}: {what}" if ended.reports or not ended.only_read else "nothing was read"
+            did = did if ended.reports or ended.only_read else ended.why
+            return [f"SAFE TO REMOVE: {name}. {did}.{_next(ended.disk, following)}", *hint]
         case VisitOutcome.INCOMPLETE:
-            return [f"Not finished, but SAFE TO REMOVE: {name}. {ended.why}; it continues next time.", *hint]
+            refused = any(report.outcome is Outcome.REFUSED for report in ended.reports)
+            later = "" if refused or ended.only_read else "; it continues next time"
+            return [f"Not finished, but SAFE TO REMOVE: {name}. {ended.why}{later}.", *hint]
         case VisitOutcome.REFUSED:
             return [f"{ended.why}", *hint]
     return [f"{'NOT SAFE TO REMOVE' if ended.ending is VisitOutcome.BUSY else 'Attention'}: {ended.why}", *hint]

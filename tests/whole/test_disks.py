@@ -103,7 +103,39 @@ def test_a_copy_beside_its_disk_shuts_both_out(drawer: LoopDisks) -> None:
     assert found["visits"] == {}
     assert [each["state"] for each in found["others"] if each["disk"] == drawer.full("red")] == ["clone", "clone"]
     assert (drawer.digest("red"), drawer.digest("copy")) == before
-    assert "is there twice" in drawer.run("run", "photos").out
+    assert drawer.run("run", "photos").out.count("is there twice") == 1, "both are told by the same words"
+    scan = drawer.run("disks", "scan")
+    assert (scan.code, (scan.out + scan.err).count("is there twice")) == (3, 1), scan
+
+
+def test_twins_are_not_to_be_fetched(drawer: LoopDisks) -> None:
+    """Its copies cannot be used until one of the two is unplugged."""
+    drawer.enrolled("red")
+    assert drawer.run("run", "photos").code == 0
+    drawer.pull("red")
+    drawer.image("copy").write_bytes(drawer.image("red").read_bytes())
+    drawer.plug("red")
+    drawer.plug("copy")
+    told = drawer.run("restore", "plan", "photos").out
+    assert ("and cannot be used: disk" in told, "fetch it" in told) == (True, False), told
+
+
+def test_the_end_of_a_visit_says_what_it_did(drawer: LoopDisks) -> None:
+    """What only reads copies nothing, and what was refused does not continue by itself."""
+    drawer.enrolled("red")
+    red = drawer.full("red")
+    ran = drawer.run("run", "photos")
+    assert f"SAFE TO REMOVE: {red}. photos: copied and verified." in ran.out + ran.err, ran
+    out = str(drawer.root / "out")
+    for words in (("restore", "run", "photos", "--to", out), ("verify", "photos"), ("drill", "photos")):
+        ran = drawer.run(*words)
+        assert (ran.code, f"SAFE TO REMOVE: {red}. photos: read." in ran.out + ran.err) == (0, True), ran
+    ran = drawer.run("restore", "run", "photos", "--to", out)
+    assert (ran.code, "continues next time" in ran.out + ran.err) == (3, False), ran
+    (drawer.source / "a.txt").unlink()
+    (drawer.source / "b.bin").unlink()
+    ran = drawer.run("run", "photos")
+    assert (ran.code, "continues next time" in ran.out + ran.err) == (3, False), ran
 
 
 def turned_away(drawer: LoopDisks, state: str, says: str) -> None:

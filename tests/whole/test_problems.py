@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.verify.manifest import read_manifest, write_manifest
 from tests.whole.damage import WITHOUT_POWER, rot
-from tests.whole.house import House, Ran, facts
+from tests.whole.house import House, Ran, facts, hinted_commands
 
 
 def copied(house: House, **toml: Any) -> None:
@@ -348,3 +348,22 @@ def test_a_file_that_is_excluded_is_left_out_no_more(house: House) -> None:
     ran = house.call("run", "photos", before=WITHOUT_POWER)
     assert ran.code == 0, ran
     assert state(house) == ("up", []), "as the hint says"
+
+
+def test_a_restore_says_that_newer_points_are_gone(house: House, tmp_path: Path) -> None:
+    """Also before any run has seen it: the older one came back as if it were the newest."""
+    copied(house)
+    first, second = house.points()
+    shutil.rmtree(house.target / "points" / second)
+    (house.target / "points" / f"{second}.manifest.gz").unlink()
+    for number in range(2):
+        newest = house.points()[-1] if number else second
+        if number:
+            shutil.rmtree(house.point())
+        back = house.call("restore", "run", "photos", "--to", str(tmp_path / f"back{number}"))
+        (warning,) = [each for each in back["warnings"] if "newer point" in each]
+        assert (back.outcome, f"up to {newest}" in warning) == ("done", True), back
+        assert house.call(*hinted_commands(warning)[0][1:]).code == 0
+        assert house.run().code == 0
+    asked = house.call("restore", "run", "photos", "--point", first, "--to", str(tmp_path / "asked"))
+    assert (asked.outcome, asked["warnings"]) == ("done", []), asked

@@ -370,6 +370,7 @@ class AttachedDisk:
             readings=tuple(self.readings),
             beside=beside,
             health=self._health,
+            only_read=self._visit.cause is VisitCause.RESTORE,
         )
 
 

@@ -4,7 +4,7 @@ import contextlib
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from orchestrator.domain.command_line import quoted
@@ -12,7 +12,7 @@ from orchestrator.domain.dataset_restore import SnapshotView
 from orchestrator.domain.errors import OrchestratorError, Stopped
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
-from orchestrator.domain.names import show_name
+from orchestrator.domain.names import POINT_NAME, show_name
 from orchestrator.domain.place import FOUND, Location
 from orchestrator.domain.plan import Plan, Refusal
 from orchestrator.domain.point import RestorePoint
@@ -260,7 +260,8 @@ def _done(journal: RunRecorder, point: RestorePoint, plan: Plan) -> RunReport:
 def _decide(
     job: Job, tools: RunContext, restore_request: RestoreOptions, writer: Writer, *, notes: str
 ) -> tuple[RestorePoint, Plan, Location] | Refusal:
-    point = choose_point(find_points(job, tools, writer), point=restore_request.point, at=restore_request.at)
+    points = find_points(job, tools, writer)
+    point = choose_point(points, point=restore_request.point, at=restore_request.at)
     if isinstance(point, Refusal):
         return point
     if point.tree.host is not None and restore_request.to.host is not None:
@@ -276,7 +277,23 @@ def _decide(
     )
     size = next((Bytes(found) for found in known if found is not None), None)
     wanted = RestoreRequest(point=point, path=restore_request.path, to=restore_request.to, size=size, notes=notes)
-    return _decide_for(job, tools, wanted, restore_request)
+    decided = _decide_for(job, tools, wanted, restore_request)
+    newest = restore_request.at is None and restore_request.point in (None, "latest")
+    if isinstance(decided, Refusal) or not newest or not (lost := _lost_since(job, tools, points, point)):
+        return decided
+    told = (
+        f"history knows {show_count(len(lost), 'newer point')} of {job.target.name}, up to {lost[-1]}, and none of them is there: they were "
+        "removed, or an older state or another copy of it lies there; another copy may hold what is newer: "
+        f"`poolferry restore plan {job.name}` names all"
+    )
+    return decided[0], replace(decided[1], warnings=(*decided[1].warnings, told)), decided[2]
+
+
+def _lost_since(job: Job, tools: RunContext, points: Sequence[RestorePoint], point: RestorePoint) -> list[str]:
+    """Return the names of points that this place held after this one, and that no removal of ours took, oldest first."""
+    there = {each.name for each in points}
+    missed = tools.history.problems.missed_points(job.name, job.target.name)
+    return sorted(name for name in missed - there if name > point.name and POINT_NAME.fullmatch(name))
 
 
 def _where_it_may_be(job: Job, point: RestorePoint, path: bytes, request: RestoreOptions) -> str:

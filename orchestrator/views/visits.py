@@ -7,7 +7,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.rotation import Disk, RotationSet
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.run_values import report_value
-from orchestrator.planners.identify_disk import NOT_NOW, IdentifiedDevice, VisitOutcome, VisitResult
+from orchestrator.planners.identify_disk import NOT_NOW, DeviceState, IdentifiedDevice, VisitOutcome, VisitResult
 from orchestrator.planners.rotation import DiskRequest, SetHealth
 from orchestrator.views.format import format_iso
 
@@ -82,6 +82,12 @@ def visit_outcome(ended: VisitResult) -> Outcome:
     if ended.seen in NOT_NOW:
         return Outcome.WAITING
     return {VisitOutcome.DONE: Outcome.DONE, VisitOutcome.REFUSED: Outcome.REFUSED}.get(ended.ending, Outcome.FAILED)
+
+
+def scan_outcomes(visits: Sequence[VisitResult], others: Sequence[IdentifiedDevice]) -> list[Outcome]:
+    """Return the outcomes of a scan; a disk that is there twice is refused."""
+    twins = any(each.state is DeviceState.CLONE for each in others)
+    return [*map(visit_outcome, visits), *([Outcome.REFUSED] * twins)]
 
 
 def device_value(found: IdentifiedDevice) -> dict[str, Any]:

@@ -125,6 +125,12 @@ VALUES = {
     ("enter-place.sh", 'cd -P "${POOLFERRY_ROOT-}/" '): "/, or that of without-links.pl",
     ("link-tree.sh", '"$1/."'): "a folder that without-links.pl opened",
     (
+        "mend-point.sh",
+        '"$2"',
+    ): "in the point that was entered, which nobody else can enter, where no link leads anywhere",
+    ("mend-point.sh", "xargs -0 -r -n 2 touch"): "the same",
+    ("mend-point.sh", 'cd -P "$1/." '): "a folder that without-links.pl opened",
+    (
         "link-tree.sh",
         "xargs -0 -r rm",
     ): "in the work tree that was entered, which nobody else can enter, where no link leads anywhere",

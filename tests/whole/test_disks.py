@@ -121,7 +121,7 @@ def test_twins_are_not_to_be_fetched(drawer: LoopDisks) -> None:
 
 
 def test_the_end_of_a_visit_says_what_it_did(drawer: LoopDisks) -> None:
-    """What only reads copies nothing, and what was refused does not continue by itself."""
+    """A restore, a reading and a restore test copy nothing, and a refused run does not continue by itself."""
     drawer.enrolled("red")
     red = drawer.full("red")
     ran = drawer.run("run", "photos")

@@ -71,15 +71,12 @@ def scan_and_show(
     found = scan_disks(terminal, names, why=why or PLUGGED_IN, identity=identity, hears=show)
     if not found.ours:
         return 0
-    from orchestrator.domain.run import Outcome
-    from orchestrator.planners.identify_disk import DeviceState
-    from orchestrator.views.visits import scan_value, visit_outcome
+    from orchestrator.views.visits import scan_outcomes, scan_value
 
     terminal.answer_json(lambda: scan_value(found.visits, found.others))
     if not found.visits and not found.others:
         terminal.show(["no disk of ours is plugged in"])
-    twins = any(each.state is DeviceState.CLONE for each in found.others)
-    return exit_code([*map(visit_outcome, found.visits), *([Outcome.REFUSED] * twins)])
+    return exit_code(scan_outcomes(found.visits, found.others))
 
 
 def restore_and_show(terminal: Terminal, request: "RestoreCommand") -> int:

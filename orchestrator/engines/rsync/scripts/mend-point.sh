@@ -18,23 +18,27 @@ case $what in
   contents) set -- "$@" --no-implied-dirs --from0 --files-from=- --ignore-times --whole-file --inplace ;;
   names) set -- "$@" --no-implied-dirs --from0 --files-from=- ;;
   top) set -- "$@" "--exclude=/*" ;;
-  apart | times) ;;
-  *) exit 2 ;;
 esac
-# Numbers of one digit only where nothing else helps: those may be taken, see without_links.
-# To the last digit: of a folder in which it has made a file, rsync otherwise compares whole seconds at its end.
-tens=$(if command -v perl > /dev/null; then echo 7; fi)
-from=/proc/self/fd/${tens}8/ to=/proc/self/fd/${tens}9/
 # shellcheck disable=SC2016
-case $what in
-  apart)
-    apart='seen=$(stat -c "%i %F" -- "$2" 2> /dev/null) && [ "$seen" != "$1 ${seen#* }" ] && [ "${seen#* }" != directory ] && rm -f -- "$2" || :'
-    set -- sh -c 'cd "$1" && exec xargs -0 -r -n 2 sh -c "$2" apart' mend-point.sh "$to" "$apart"
-    ;;
-  times) set -- sh -c 'cd "$1" && exec xargs -0 -r -n 2 touch -c -h -d' mend-point.sh "$to" ;;
-  *) set -- rsync --archive --hard-links --numeric-ids --modify-window=-1 "$@" -- "$from" "$to" ;;
-esac
+apart='cd -P "$1/." || exit
+exec xargs -0 -r -n 2 sh -c '"'"'seen=$(stat -c "%i %F" -- "$2" 2> /dev/null) || exit 0
+case $seen in
+  "$1 "* | *" directory") ;;
+  *) rm -f -- "$2" ;;
+esac'"'"' mend-point.sh'
+# shellcheck disable=SC2016
+times='cd -P "$1/." || exit
+exec xargs -0 -r -n 2 touch -c -h -d'
+# Numbers of one digit only where nothing else helps: those may be taken, see without_links.
+# Times to the last digit: of a folder in which it has made a file, rsync otherwise compares whole seconds at its end.
+tens=$(if command -v perl > /dev/null; then echo 7; fi)
+old=${tens}9=$PWD/$damaged to=/proc/self/fd/${tens}9
 LC_ALL=C sed -z "\$d" | (
-  without_links "${tens}7" "${tens}8=$PWD/$sound" "${tens}9=$PWD/$damaged" -- "$@"
+  case $what in
+    apart) without_links "${tens}7" "$old" -- sh -c "$apart" mend-point.sh "$to" ;;
+    times) without_links "${tens}7" "$old" -- sh -c "$times" mend-point.sh "$to" ;;
+  esac
+  without_links "${tens}7" "${tens}8=$PWD/$sound" "$old" -- rsync --archive --hard-links --numeric-ids --modify-window=-1 "$@" \
+    -- "/proc/self/fd/${tens}8/" "$to/"
 )
 sync -f "./$damaged"

@@ -9,6 +9,7 @@ from orchestrator.domain.errors import (
     LookAgain,
     NotNow,
     OrchestratorError,
+    SourceRenamed,
     Stopped,
     TargetUnable,
 )
@@ -25,6 +26,7 @@ CLASSES = [each for each in vars(errors).values() if isinstance(each, type) and 
         (HistoryError("cannot be written"), Outcome.FAILED, 1),
         (LookAgain("again"), Outcome.FAILED, 1),
         (TargetUnable("no links", evidence=()), Outcome.REFUSED, 3),
+        (SourceRenamed.__new__(SourceRenamed), Outcome.REFUSED, 3),
     ],
 )
 def test_each_class_has_its_outcome(error: OrchestratorError, outcome: Outcome, code: int) -> None:
@@ -33,7 +35,11 @@ def test_each_class_has_its_outcome(error: OrchestratorError, outcome: Outcome, 
 
 def test_every_other_error_is_a_failure() -> None:
     assert len(CLASSES) > 15
-    others = [each for each in CLASSES if not issubclass(each, NotNow | Stopped | DeclarationError | TargetUnable)]
+    others = [
+        each
+        for each in CLASSES
+        if not issubclass(each, NotNow | Stopped | DeclarationError | TargetUnable | SourceRenamed)
+    ]
     assert {outcome_of(each.__new__(each)) for each in others} == {Outcome.FAILED}
 
 

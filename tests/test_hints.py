@@ -37,6 +37,7 @@ TYPED = {
     "poolferry run {} --allow target-in-use": "whole/test_local_mirror.py",
     "poolferry run {} --allow target-new": "whole/test_local_guards.py",
     "poolferry run JOB --allow no-bookmarks": "lab/test_zfs_enemies.py",
+    "poolferry run {} --allow no-bookmarks": "lab/test_zfs_enemies.py",
     "setfacl -b": "whole/test_file_hints.py::test_configuration_that_others_may_change",
     "umount {}": "whole/test_disks.py",
     "zfs allow {} {} {}": "lab/test_zfs_survey.py",

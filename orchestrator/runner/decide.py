@@ -17,6 +17,7 @@ from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal
 from orchestrator.domain.point import Changes, RestorePoint
 from orchestrator.engines.contract.copies import ChangeReporter, Copier, MoveFinder, SizeEstimator
 from orchestrator.engines.contract.engine import Engine, RunRequest, implements
+from orchestrator.history.store import History
 from orchestrator.planners.guard import (
     GUARD_MEMORY,
     OTHER_MACHINE,
@@ -271,6 +272,12 @@ def protected_points(sound: Sequence[str], busy: Sequence[str]) -> dict[str, str
     """Return the points that stay regardless of [keep], with the reason: the newest verified one, those in use."""
     newest = {max(sound): "the newest point that a reading found sound"} if sound else {}
     return newest | dict.fromkeys(busy, "a restore or a reading is using it")
+
+
+def brought_points(job: Job, history: History) -> frozenset[str]:
+    """Return the names of points that runs of this machine made at the job's place, or found as new as the source."""
+    there = (point for point in history.views.points(job.name) if point.place == job.target.name)
+    return frozenset(point.name for point in there if point.made_at or point.confirmed_at)
 
 
 def retention_filter(job: Job, now: datetime) -> Callable[[tuple[tuple[str, datetime], ...]], frozenset[str]] | None:

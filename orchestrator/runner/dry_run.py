@@ -88,6 +88,7 @@ def plan_job(
         remembered=known.facts,
         retain=retention_filter(job, now),
         missed=lambda: known.missed,
+        brought=lambda: frozenset(known.ours),
     )
     if engine.stays:
         judge = arrival_judge(job, engine, known.facts, state=state, now=now, allowed=allowed)

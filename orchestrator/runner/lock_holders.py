@@ -5,6 +5,7 @@ import json
 from orchestrator.domain.answers import open_sealed
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import NotNow
+from orchestrator.domain.problem import SAME_COMMAND
 from orchestrator.process.holders import find_file_holders
 
 
@@ -12,7 +13,7 @@ def explain_busy_lock(path: str, usually: str) -> NotNow:
     """Return why the lock at `path` is busy: `usually`, or the names of programs that a dead run left behind."""
     taker, holders = _taker(path), find_file_holders(path)
     if not holders or taker is None or any(holder.pid == taker for holder in holders):
-        return NotNow(usually, hint="it continues by itself; `poolferry status` shows it")
+        return NotNow(usually, hint=f"`poolferry status` shows that one; once it has ended, {SAME_COMMAND}")
     told = ", ".join(map(str, holders))
     if any(holder.waits for holder in holders):
         return NotNow(

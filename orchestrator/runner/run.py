@@ -266,6 +266,7 @@ def _run_request(job: Job, tools: RunContext, allowed: frozenset[str]) -> RunReq
     if not tools.engine.needs_datasets:
         missed = partial(tools.history.problems.missed_points, job.name, job.target.name)
         return replace(request, now=_unnamed(job, tools, request.now), missed=missed)
-    from orchestrator.runner.decide import retention_filter
+    from orchestrator.runner.decide import brought_points, retention_filter
 
-    return replace(request, retain=retention_filter(job, request.now))
+    brought = partial(brought_points, job, tools.history)
+    return replace(request, retain=retention_filter(job, request.now), brought=brought)

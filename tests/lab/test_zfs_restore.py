@@ -464,3 +464,52 @@ def test_aside_of_a_restore_that_is_said_again_sets_nothing_aside_and_says_so(ma
     planned = master.poolferry("restore", "plan", "photos", "--to", "tank/photos", "--aside", "--json").json
     assert "nothing aside" not in str(planned["warnings"]), "now it is another restore"
     assert "_aside_" in str(planned["stages"])
+
+
+def cut_after(master: Machine, dataset: str, *words: str) -> None:
+    """A restore that is killed once the first snapshot of a dataset is back, before the next one comes."""
+    master.sh(f"sed -i s/100M/1M/ {master.config}/jobs/photos.toml")
+    running = master.popen(["poolferry", "restore", "run", "photos", *words])
+    running.until(lambda: master.sh(f"zfs list {dataset}@a", check=False).code == 0, 120)
+    running.kill(9)
+    master.sh("pkill -9 -x mbuffer; until ! pgrep -f '^zfs receive'; do sleep 0.2; done", check=False)
+    master.sh(f"sed -i s/1M/100M/ {master.config}/jobs/photos.toml")
+
+
+def test_nothing_is_taken_of_what_is_half_restored_and_it_goes_on(master: Machine) -> None:
+    """Seen: snapshots of a job that only takes them stood in the way of what was still to come, of the whole and of a part."""
+    for pool in ("tank", "vault"):
+        master.pool(pool, "400M")
+    master.sh("""set -e; zfs create vault/copies; zfs create tank/photos; zfs create tank/photos/sub; head -c 3M /dev/urandom >/tank/photos/sub/a
+        zfs snapshot -r tank/photos@a; head -c 6M /dev/urandom >/tank/photos/sub/b; zfs snapshot -r tank/photos@b""")
+    master.job("photos", JOB + '[pipe]\nrate-limit = "100M"\n', targets=PLACE)
+    master.job("snaps", 'engine = "sanoid"\nsource = "tank/photos"\n[snapshots]\nhourly = 2\n')
+    master.kitted("photos")
+    assert master.poolferry("run", "photos", "--json").code == 0
+    held = guids(master, "tank/photos")
+
+    # A part.
+    master.sh("zfs destroy -r tank/photos/sub")
+    cut_after(master, "tank/photos/sub", "--path", "sub", "--to", "tank/photos/sub")
+    told = master.poolferry("run", "snaps", "--json").json
+    (line,) = [one for one in told["warnings"] if "left out until that is finished" in one]
+    assert (told["outcome"], line.startswith("tank/photos/sub: being restored")) == ("done", True), told
+    told = master.poolferry("run", "photos", "--json").json
+    assert (told["outcome"], "tank/photos/sub is being brought back" in told["why"]) == ("failed", True), told
+    master.sh(re.findall(r"finish that: (poolferry restore [^;]*);", told["hint"])[0], seconds=300)
+    assert guids(master, "tank/photos/sub") == {f"@{name}": held[f"/sub@{name}"] for name in "ab"}
+    master.sh("zfs snapshot -r tank/photos@c")
+    assert master.poolferry("run", "photos", "--json").json["outcome"] == "done"
+
+    # The whole.
+    held = guids(master, "tank/photos")
+    master.sh("zfs destroy -r tank/photos")
+    cut_after(master, "tank/photos/sub", "--to", "tank/photos")
+    told = master.poolferry("run", "snaps", "--json").json
+    assert (told["outcome"], "is not whole yet" in told["why"]) == ("refused", True), told
+    assert "poolferry restore run photos --to tank/photos" in master.poolferry("status").text
+    ended = restore(master)
+    assert (ended["outcome"], guids(master, "tank/photos")) == ("done", held), ended
+    assert master.poolferry("run", "snaps", "--json").json["outcome"] in ("done", "nothing-to-do")
+    (job,) = [one for one in master.poolferry("status", "--json").json["jobs"] if one["job"] == "snaps"]
+    assert (job["state"], job["source_state"]) == ("up", None), job

@@ -51,7 +51,8 @@ class RunRequest:
 
     `notes` holds an empty folder `empty`. `retain`: selects, from names with their creation times, those that [keep] would
     keep. `again`: an attempt of this run has failed, so a survey passes nothing over. `judge`: decides which points that others
-    sent here go, or why none may; None: the engine prunes none. `missed`: returns the names of points that were at the place
+    sent here go, or why none may; None: the engine prunes none. `brought`: returns the names of points that runs of this machine made at the
+    place, or found as new as the source. `missed`: returns the names of points that were at the place
     and that we never removed: whatever remains of one stays, as the point may come back. `looks`: a local folder in which the
     engine may remember what it saw; empty: it remembers nothing. `bare`: begins a look whether any entry of a folder here has attributes;
     its second argument is the time of change, in nanoseconds, from which one may change once more without a sign. `left_out`: parts
@@ -70,6 +71,7 @@ class RunRequest:
     refused: Mapping[bytes, str] = field(default_factory=dict)
     unnamed: int = 0
     missed: Callable[[], frozenset[str]] = frozenset
+    brought: Callable[[], frozenset[str]] = frozenset
     looks: str = ""
     bare: "Callable[[str, int], BareScan] | None" = None
     judge: "Callable[[tuple[ReceivedPoint, ...]], tuple[PointRemoval, ...] | Refusal] | None" = None

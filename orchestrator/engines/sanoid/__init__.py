@@ -72,7 +72,7 @@ class SanoidEngine:
         return is_made_anew(remembered, str(world.root), world.guid)
 
     def is_being_restored(self, world: SanoidSurvey, *, known: bool) -> bool:
-        return world.restoring or (known and world.restoring_below)
+        return world.restoring or (known and bool(world.unfinished))
 
     def take(self, job: Job, world: SanoidSurvey, folder: str) -> tuple[Step, ...]:
         from orchestrator.engines.sanoid.plan import refuse_misdated, take_steps

@@ -17,6 +17,7 @@ INTERVAL_SECONDS = {
     "yearly": 31557600,
 }  # fmt: skip
 PREFIX = "autosnap"
+FLAGS = "poolferry:flags"  # holds a "b" on a dataset whose restore is not finished
 ALL = 1_000_000  # so many of a kind never exist: none of it is removed
 EXIT_TOLD = 70  # exit code of our script when sanoid reported a failure and ended with 0
 EXIT_NOT_TAKEN = 71  # and when a due snapshot does not exist afterwards
@@ -60,7 +61,7 @@ class SanoidSnapshot:
 class SanoidSurvey:
     """The survey of the source. `guid`: of its root dataset; `datasets`: full names, the root first; `snapshots`: sanoid's own of the root, by time.
 
-    `restoring`: a restore into its root is not finished; `restoring_below`: a dataset below says so of itself. `at`: the time of
+    `restoring`: a restore into its root is not finished; `unfinished`: the datasets below that say so of themselves. `at`: the time of
     that machine's clock, by which sanoid there decides.
     """
 
@@ -70,7 +71,7 @@ class SanoidSurvey:
     datasets: tuple[str, ...]
     snapshots: tuple[SanoidSnapshot, ...]
     restoring: bool = False
-    restoring_below: bool = False
+    unfinished: tuple[str, ...] = ()
 
     def of(self, kind: str) -> tuple[SanoidSnapshot, ...]:
         """Return the snapshots of one kind, the oldest first."""

@@ -50,7 +50,7 @@ def parse_survey(text: bytes, root: Location) -> SanoidSurvey:
         datasets=tuple(told),
         snapshots=tuple(dated),
         restoring=any("b" in flags for name, (_, flags) in told.items() if name == root.path),
-        restoring_below=any("b" in flags for name, (_, flags) in told.items() if name != root.path),
+        unfinished=tuple(name for name, (_, flags) in told.items() if name != root.path and "b" in flags),
     )
 
 

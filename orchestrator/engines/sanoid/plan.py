@@ -6,16 +6,18 @@ from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Command, Decision, NothingToDo, Pipeline, Plan, Refusal, Step
+from orchestrator.domain.plan import Command, Decision, Effect, NothingToDo, Pipeline, Plan, Refusal, Step
+from orchestrator.domain.source_state import SourceState
 from orchestrator.domain.units import Seconds, show_duration
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.sanoid import commands
-from orchestrator.engines.sanoid.model import INTERVAL_SECONDS, QUARTER, SanoidRules, SanoidSurvey
+from orchestrator.engines.sanoid.model import FLAGS, INTERVAL_SECONDS, QUARTER, SanoidRules, SanoidSurvey
 from orchestrator.engines.sanoid.options import excluded_patterns, is_recursive, rules_of, rules_on_target, snapshots_of
 
 SOURCE, TARGET = "source", "target"
 MISDATED = "misdated-"  # before the name of a snapshot that a wrong clock dated: sanoid knows its own by how they begin
 _CLOCK_TOLERANCE = timedelta(hours=1)
+_SHOWN = 5
 
 
 def plan(job: Job, world: SanoidSurvey, request: RunRequest) -> Decision:
@@ -27,15 +29,37 @@ def plan(job: Job, world: SanoidSurvey, request: RunRequest) -> Decision:
             evidence=(f"{job.file} has no [snapshots]",),
             hint="write how many stay, such as [snapshots] daily = 14",
         )
-    if misdated := refuse_misdated(job, world):
-        return misdated
+    if refusal := _refuse_unfinished(world) or refuse_misdated(job, world):
+        return refusal
     folder = f"{request.notes}/sanoid"
     stages = (take_steps(job, world, folder), prune_source_steps(job, world, folder))
     if not any(stages):
         newest = world.snapshots[-1].name if world.snapshots else None
         return NothingToDo(why="no snapshot is due and none is to go", current=newest)
     done = " and ".join(step.action for stage in stages for step in stage)
-    return Plan(summary=done, stages=tuple(stage for stage in stages if stage))
+    waits = (
+        (f"{_first(world.unfinished)}: being restored, and left out until that is finished",)
+        if world.unfinished
+        else ()
+    )
+    return Plan(summary=done, stages=tuple(stage for stage in stages if stage), warnings=waits)
+
+
+def _refuse_unfinished(world: SanoidSurvey) -> Refusal | None:
+    """Return a refusal while the root is being restored: what is received next would not fit onto a snapshot that was taken meanwhile."""
+    if not world.restoring:
+        return None
+    owned = Command(argv=("zfs", "inherit", FLAGS, world.root.path), effect=Effect.DESTROYS, host=world.root.host)
+    return Refusal(
+        why=f"{world.root} is being brought back from a copy, and is not whole yet: no snapshot of it is taken or removed before that",
+        evidence=(f"its property {FLAGS} says so",),
+        hint=f"`poolferry status` names the restore, to be said again until it is done; where nobody restores it, its owner has set that: {owned}",
+        source=SourceState.RESTORING,
+    )
+
+
+def _first(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:_SHOWN]) + (" …" if len(names) > _SHOWN else "")
 
 
 def take_steps(job: Job, world: SanoidSurvey, folder: str) -> tuple[Step, ...]:
@@ -51,7 +75,7 @@ def take_steps(job: Job, world: SanoidSurvey, folder: str) -> tuple[Step, ...]:
     if not due and not snapshots.use:
         return ()
     place = f"{folder}/{SOURCE}-take"
-    left = find_excluded_datasets(world, excluded_patterns(job))
+    left = _left_out(job, world)
     text = commands.sanoid_conf(world.root.path, rules, take=True, downward=is_recursive(job), left_out=left)
     expected = tuple((kind, interval_start(kind, world.at)) for kind in due)
     command = commands.take_command(world.root, text, place, due=expected, use=snapshots.use)
@@ -73,7 +97,7 @@ def prune_source_steps(job: Job, world: SanoidSurvey, folder: str) -> tuple[Step
     if not snapshots.use and not outlived_intervals(rules, world, coming=due):
         return ()
     place = f"{folder}/{SOURCE}-prune"
-    left = find_excluded_datasets(world, excluded_patterns(job))
+    left = _left_out(job, world)
     text = commands.sanoid_conf(world.root.path, rules, take=False, downward=is_recursive(job), left_out=left)
     command = commands.prune_command(world.root, text, place, use=snapshots.use)
     kept = f"the rules in {snapshots.use}" if snapshots.use else str(rules)
@@ -147,6 +171,11 @@ def find_excluded_datasets(world: SanoidSurvey, patterns: tuple[str, ...]) -> tu
         if told and not any(each in found for each in outer):
             found[name] = None
     return tuple(found)
+
+
+def _left_out(job: Job, world: SanoidSurvey) -> tuple[str, ...]:
+    """Return the datasets that sanoid leaves alone: excluded ones, and those whose restore is not finished, which a snapshot would hold up."""
+    return tuple(dict.fromkeys((*find_excluded_datasets(world, excluded_patterns(job)), *world.unfinished)))
 
 
 def refuse_misdated(job: Job, world: SanoidSurvey) -> Refusal | None:

@@ -71,7 +71,7 @@ def _side(found: list[SystemCheckResult], job: Job, root: Location, reader: Read
             _pool(look, root, target=target),
         ]
         if look.health in HEALTHY:
-            found += _rights(look, root, reader, target=target)
+            found += _rights(look, root, reader, job, target=target)
         return look.version
     except OrchestratorError as error:
         found.append(SystemCheckResult(good=False, subject=subject, text=f"{error.why}: {error.hint}"))
@@ -152,12 +152,15 @@ def _pool(look: SideListing, root: Location, *, target: bool) -> SystemCheckResu
     return SystemCheckResult(good=target, subject=subject, text=text)
 
 
-def _rights(look: SideListing, root: Location, reader: Reader, *, target: bool) -> list[SystemCheckResult]:
+def _rights(look: SideListing, root: Location, reader: Reader, job: Job, *, target: bool) -> list[SystemCheckResult]:
     pool = root.path.partition("/")[0]
     may = parse.parse_rights(text_lines(run_read_command(reader, commands.rights_command(root)).stdout))
     found = []
-    if target and may.read_only:
-        text = f"is imported read-only, so nothing can be copied: zpool export {quoted(pool)}, then zpool import {quoted(pool)}"
+    if may.read_only:
+        what = "nothing can be copied" if target else "no bookmark can be made there"
+        text = f"is imported read-only, so {what}: zpool export {quoted(pool)}, then zpool import {quoted(pool)}"
+        if not target:
+            text += f"; or, to copy it all the same: poolferry run {job.name} --allow no-bookmarks"
         found.append(SystemCheckResult(good=False, subject=f"pool {pool} {_at(root)}", text=text))
     if target and may.resumable in ("disabled", "-"):
         text = f"a transfer that is cut starts from the beginning: zpool set feature@extensible_dataset=enabled {quoted(pool)}"

@@ -260,4 +260,8 @@ def _hint(job: Job, compared: ComparisonResult) -> str:
             f"`poolferry run {job.name}`; what lies before the copy's newest snapshot comes only with a copy from the beginning: "
             f"`zfs rename {quoted(whole)} {quoted(whole + '.old')}` on its pool, then `poolferry run {job.name} --aside`"
         )
-    return f"somebody changed the copy: `poolferry plan {job.name}` says what that means for the next run"
+    if counts.get(Verdict.EXTRA):
+        told = "the source was rolled back, or lost what the copy still has, or somebody changed the copy"
+    else:
+        told = "somebody changed the copy"
+    return f"{told}: `poolferry plan {job.name}` says what that means for the next run"

@@ -1,5 +1,6 @@
 """Test what is due, what has outlived its time, and the steps that come of it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given, strategies
 
 from orchestrator.domain.job import KeepRules, SnapshotRules
 from orchestrator.domain.plan import Effect, NothingToDo, Pipeline, Plan, Refusal, Step
+from orchestrator.domain.source_state import SourceState
 from orchestrator.engines.sanoid.model import ALL, INTERVAL_SECONDS, INTERVALS, SanoidRules, SanoidSnapshot
 from orchestrator.engines.sanoid.parse import parse_survey
 from orchestrator.engines.sanoid.plan import (
@@ -210,3 +212,40 @@ def test_what_is_outlived_always_leaves_the_newest(hours: list[int], number: int
     )
     gone = outlived_intervals(SanoidRules(daily=number), world(*there))
     assert bool(gone) == (len(there) > number and max(hours, default=0) > number * 24)
+
+
+def test_nothing_is_taken_or_removed_while_the_root_is_being_restored() -> None:
+    """Seen: a restore that was cut could not go on, as the next night had taken snapshots of what was there by then."""
+    for source, command in (
+        (ROOT, f"zfs inherit poolferry:flags {ROOT}"),
+        (FAR, f"ssh root@master 'zfs inherit poolferry:flags {ROOT}'"),
+    ):
+        found = plan(job(SnapshotRules(daily=1), source=source), replace(world(root=source), restoring=True), ASKED)
+        assert isinstance(found, Refusal)
+        assert found.why.startswith(f"{source} is being brought back from a copy, and is not whole yet")
+        assert (found.source, found.hint.endswith(f"its owner has set that: {command}")) == (
+            SourceState.RESTORING,
+            True,
+        )
+
+
+def test_what_is_being_restored_below_is_left_out_alone() -> None:
+    seen = replace(world(below=("a", "b", "c")), unfinished=("tank/photos/b", "tank/photos/c"))
+    found = plan(job(SnapshotRules(daily=1), exclude=("c",)), seen, ASKED)
+    assert isinstance(found, Plan)
+    assert found.warnings == ("tank/photos/b, tank/photos/c: being restored, and left out until that is finished",)
+    (step,) = found.steps
+    text = step.needs[0][1].decode()
+    assert [name for name in ("a", "b", "c") if f"[tank/photos/{name}]" in text] == ["b", "c"]
+    assert "recursive = yes" in text, "one by one, as zfs would take those, too"
+    old = taken("daily", 2026, 1, 1), taken("daily", 2026, 1, 2), taken("daily", 2026, 11, 20)
+    (prune,) = prune_source_steps(
+        job(SnapshotRules(daily=1)), replace(world(*old), unfinished=("tank/photos/b",)), FOLDER
+    )
+    assert "[tank/photos/b]" in prune.needs[0][1].decode()
+    many = replace(seen, unfinished=tuple(f"tank/photos/{number}" for number in range(7)))
+    told = plan(job(SnapshotRules(daily=1)), many, ASKED)
+    assert isinstance(told, Plan)
+    assert told.warnings[0].startswith(
+        "tank/photos/0, tank/photos/1, tank/photos/2, tank/photos/3, tank/photos/4 …: being restored"
+    )

@@ -82,3 +82,20 @@ def test_what_a_key_may_do_to_the_copies_is_tried(user: int, rights: str, said: 
     }
     assert tells in advice.get(f"key at {HOST}", ""), advice
     assert (f"key at {HOST}" in advice) == bool(tells)
+
+
+def test_a_pool_that_was_imported_read_only_is_told_on_either_side() -> None:
+    """Seen: nothing was said of the source's, and the run failed at its first bookmark."""
+    may = b"=user root\n=groups root\n=readonly on\n=resumable active\n=at x\n"
+    script = [
+        (lambda pipeline: "rights.sh" in pipeline.stages[0].argv, scripted_result(may)),
+        (lambda _: True, scripted_result(WELL)),
+    ]
+    advice = {each.subject: each for each in check_system(job(source=SOURCE), ScriptedExecutor(script))}
+    source, target = (advice[f"pool {pool} here"] for pool in ("tank", "vault"))
+    assert (source.hinders, target.hinders) == (True, True)
+    assert source.text == (
+        "is imported read-only, so no bookmark can be made there: zpool export tank, then zpool import tank; or, to copy it all the same: "
+        "poolferry run photos --allow no-bookmarks"
+    )
+    assert target.text == "is imported read-only, so nothing can be copied: zpool export vault, then zpool import vault"

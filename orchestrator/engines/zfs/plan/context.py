@@ -90,6 +90,11 @@ class PlanContext:
         gone = (name for name, one in there.items() if name not in here and not one.placeholder and name not in moved)
         return tuple(sorted(gone))
 
+    @cached_property
+    def kept_aside(self) -> tuple[str, ...]:
+        """Return those of `gone` that a run set aside at the copy, and what lies below them: the source never had them."""
+        return tuple(name for name in self.gone if any(map(is_set_aside, _at_and_above(name))))
+
     def origin(self, name: str) -> tuple[str, Snapshot] | None:
         """Return the (dataset, snapshot) that a clone comes from; None: no clone, or from outside the job's tree."""
         whole, _, mark = (self.world.source.datasets[name].origin or "").partition("@")

@@ -60,7 +60,14 @@ def find_clone_origin(
 def refuse_unfinished(case: PlanContext, name: str, *, sure: bool) -> Refusal:
     """Return the refusal of a dataset whose property says that it is being restored. `sure`: more than the property says so."""
     there = case.source_name(name)
-    hint = f"finish that: poolferry restore run {case.job.name} --to {quoted(str(case.world.source.root))}"
+    root = case.world.source.root
+    hint = f"finish that: poolferry restore run {case.job.name} --to {quoted(str(root))}"
+    if (
+        name and not sure
+    ):  # where all else is in use, a restore of the whole would be refused; that of this one goes on, whichever began it
+        hint = (
+            f"finish that: poolferry restore run {case.job.name} --path {quoted(name)} --to {quoted(str(root / name))}"
+        )
     own = "" if sure else f"zfs inherit poolferry:flags {quoted(there)}"
     if own:
         hint += f"; where nobody restores it, its owner has set that: {own}"
@@ -321,7 +328,8 @@ def _encryption_of(case: PlanContext, target: Dataset) -> EncryptionInheritance:
 
 def _parted(case: PlanContext, name: str, base: CommonSnapshot, target: Dataset) -> tuple[str, ...]:
     """Return a warning about a target that diverged, while there is nothing to send."""
-    own = f"has {show_count(len(base.own), 'snapshot')} of its own" if base.own else ""
+    whose = "that the source lost" if divergence.is_lost_by_source(case, base) else "of its own"
+    own = f"has {show_count(len(base.own), 'snapshot')} {whose}" if base.own else ""
     written = f"was written to ({show_size(target.written)})" if target.written else ""
     what = " and ".join(told for told in (own, written) if told)
     follows = "the next send there will be refused"

@@ -67,14 +67,18 @@ def refuse_diverged(case: PlanContext, name: str, base: CommonSnapshot, target: 
     if consent and not cloned and ASIDE not in case.requested.allowed:
         why = f"{base}; [zfs] may-destroy consents to lose what the target has more"
         return Rollback(dataset=name, to=base.there, dies=dies, why=why)
+    lost = is_lost_by_source(case, base)
     what = f"has {show_count(len(base.own), 'snapshot')} of its own" if base.own else "was written to"
     why = f"{whole} {what} since {base.there.mark}, the newest that both sides hold"
+    if lost:
+        held = show_count(len(base.own), "snapshot")
+        why = f"{whole} holds {held} that the source lost since {base.there.mark}: it, or its pool, was rolled back"
     if consent and cloned:
         why = f"{why}; and a clone needs {cloned[0]}, so it cannot go back"
     return Refusal(
         why=why,
-        evidence=(*_evidence(base, dies), *_list_changes(changed or ())),
-        hint=_hint(case, base, whole),
+        evidence=(*_evidence(base, dies, lost=lost), *_list_changes(changed or ())),
+        hint=_hint(case, base, whole, lost=lost),
         guard=ASIDE,
         own=_roll_back(case, base, whole),
     )
@@ -122,18 +126,27 @@ def _refuse_newer(case: PlanContext, base: CommonSnapshot, whole: str, restored:
     return Refusal(
         why=f"{whole} holds {show_count(len(base.own), 'snapshot')} that the source lost: it was restored {restored}",
         evidence=(f"{base.own[0].mark} to {newest.mark}; both sides hold {base.there.mark}",),
-        hint=(
-            f"it may be the only copy of what was done after {base.there.mark}: look at it (poolferry try {case.job.name}), and bring "
-            f"back what is missing (poolferry restore run {case.job.name} --path PATH --to FOLDER); then, to keep it and to begin "
-            f"again beside it: {case.command} --{ASIDE}"
-        ),
+        hint=f"{_bring_back(case, base)}; then, to keep it and to begin again beside it: {case.command} --{ASIDE}",
         guard=ASIDE,
     )
 
 
-def _evidence(base: CommonSnapshot, dies: tuple[str, ...]) -> tuple[str, ...]:
+def _bring_back(case: PlanContext, base: CommonSnapshot) -> str:
+    """Return what helps before a copy loses, or is set aside with, what its source lost."""
+    return (
+        f"it may be the only copy of what was done after {base.there.mark}: look at it (poolferry try {case.job.name}), and bring "
+        f"back what is missing (poolferry restore run {case.job.name} --path PATH --to FOLDER)"
+    )
+
+
+def is_lost_by_source(case: PlanContext, base: CommonSnapshot) -> bool:
+    """Return whether runs brought what the copy has more than its source, as history knows: what is received follows what came before it."""
+    return bool(base.own) and case.world.returning is None and base.own[-1].name in case.requested.brought()
+
+
+def _evidence(base: CommonSnapshot, dies: tuple[str, ...], *, lost: bool) -> tuple[str, ...]:
     more = (f"and {len(dies) - _SHOWN} more",) if len(dies) > _SHOWN else ()
-    return (str(base), *dies[:_SHOWN], *more, *_likely(base.own))
+    return (str(base), *dies[:_SHOWN], *more, *(() if lost else _likely(base.own)))
 
 
 def _likely(own: tuple[Snapshot, ...]) -> tuple[str, ...]:
@@ -142,7 +155,12 @@ def _likely(own: tuple[Snapshot, ...]) -> tuple[str, ...]:
     return ("names that begin with autosnap_ are sanoid's: it takes snapshots on the target",)
 
 
-def _hint(case: PlanContext, base: CommonSnapshot, whole: str) -> str:
+def _hint(case: PlanContext, base: CommonSnapshot, whole: str, *, lost: bool) -> str:
+    if lost:
+        return (
+            f"{_bring_back(case, base)}; then, to keep it and to begin again beside it: {case.command} --{ASIDE}; or, to lose it: "
+            f'may-destroy = ["rollback"] in [zfs], or {_roll_back(case, base, whole)}'
+        )
     sanoid = "give the target a sanoid template with autosnap = no; then, " if _likely(base.own) else ""
     return (
         f"{sanoid}to keep all and start from scratch beside it: {case.command} --{ASIDE}; to lose it: "

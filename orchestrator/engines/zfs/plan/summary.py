@@ -101,9 +101,12 @@ def warnings_of(case: PlanContext, dataset_plans: Sequence[DatasetPlan]) -> tupl
         *_kept_aside(case, dataset_plans),
         *_without_bookmarks(case, dataset_plans),
     ]
-    if case.options.recursive and case.gone:
-        what = f"{_named(case.target_name(name) for name in case.gone)}: on the target only"
+    if case.options.recursive and (gone := [name for name in case.gone if name not in case.kept_aside]):
+        what = f"{_named(case.target_name(name) for name in gone)}: on the target only"
         warnings.append(f"{what}; the source has no such dataset, and the copy is left alone")
+    if case.options.recursive and case.kept_aside and case.world.returning is None:
+        what = f"{_named(case.target_name(name) for name in case.kept_aside)}: set aside by --aside"
+        warnings.append(f"{what}; the job leaves it alone, and it takes room until somebody destroys it")
     return tuple(warnings)
 
 

@@ -228,8 +228,10 @@ def _remarks(case: PlanContext, late: list[str]) -> Iterator[str]:
         yield f"left out, as --aside set it aside: {_first(case.set_aside)}"
     if why := explain_newest_only(case):
         yield f"of older snapshots only what is there was looked at: {why}"
-    if case.gone:
-        yield f"left alone, as the source no longer has it: {_first(case.gone)}"
+    if gone := [name for name in case.gone if name not in case.kept_aside]:
+        yield f"left alone, as the source no longer has it: {_first(gone)}"
+    if case.kept_aside:
+        yield f"left alone, as a run set it aside: {_first(case.kept_aside)}"
     bookmarked = [
         name for name in case.names if newest_common_snapshot(case, name) is None and _is_remembered(case, name)
     ]

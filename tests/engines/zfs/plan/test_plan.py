@@ -180,12 +180,18 @@ def test_what_the_source_has_no_more_is_left_alone_and_named() -> None:
         f"{COPY}/x: on the target only; the source has no such dataset, and the copy is left alone",
     )
     assert before == world.target.guids()
+    world.target.rename(f"{COPY}/x", f"{COPY}/d0_aside_2026-03-04T050607Z")
+    told = world.run()
+    assert isinstance(told, ActionPlan)
+    assert told.warnings == (
+        f"{COPY}/d0_aside_2026-03-04T050607Z: set aside by --aside; the job leaves it alone, and it takes room until somebody destroys it",
+    ), "the source never had one of that name"
     for name in names:
         world.source.destroy(f"{ROOT}/{name}")
     assert (
         decided(world)
         .warnings[0]
-        .startswith(f"8 datasets: {COPY}/d0, {COPY}/d1, {COPY}/d2, {COPY}/d3, {COPY}/d4 …: on")
+        .startswith(f"7 datasets: {COPY}/d0, {COPY}/d1, {COPY}/d2, {COPY}/d3, {COPY}/d4 …: on")
     )
 
 
@@ -257,7 +263,10 @@ def test_a_dataset_that_says_of_itself_that_it_is_being_restored_holds_up_no_oth
     assert [refusal.why for refusal in found.refusals] == [
         f"{ROOT}/x is being brought back from a copy, and is not whole yet"
     ]
-    assert f"zfs inherit poolferry:flags {ROOT}/x" in found.refusals[0].hint
+    assert found.refusals[0].hint == (
+        f"finish that: poolferry restore run photos --path x --to {ROOT}/x; where nobody restores it, its owner has set that: "
+        f"zfs inherit poolferry:flags {ROOT}/x"
+    )
     assert kinds(found)[1] == [IncrementalSend, IncrementalSend]
     under_way = SourceStateRecord(state=SourceState.RESTORING, since=NOW, why="", hint="")
     known = replace(requested(), remembered={SOURCE_STATE: str(under_way)})

@@ -340,3 +340,35 @@ def test_a_kit_identifies_its_source() -> None:
     found = identity_of_kit(kit)
     assert found is not None
     assert (found.dataset, found.root) == (77, ROOT)
+
+
+@pytest.mark.parametrize("name", ["c", "autosnap_c"])
+def test_what_a_rollback_of_the_source_lost_is_not_called_the_copys_own(name: str) -> None:
+    """Runs brought it, as history knows; seen: it was called the target's own, or the work of a sanoid there, and rolled back by the hint."""
+    world, _ = copied("a", "b", name)
+    for guid in [one.guid for one in world.source.node(ROOT).snapshots][2:]:
+        world.source.destroy_snapshot(ROOT, guid)
+    world.source.nodes[ROOT] = replace(world.source.node(ROOT), bookmarks=())
+
+    def decide(*brought: str) -> ActionPlan | Refusal:
+        return decide_actions(world.job, world.survey(), replace(requested(), brought=lambda: frozenset(brought)))
+
+    waits = decide("b", name)
+    assert isinstance(waits, ActionPlan), "nothing is to be sent"
+    assert waits.warnings == (
+        f"{COPY} has 1 snapshot that the source lost since @b: the next send there will be refused",
+    )
+    world.source.snapshot(ROOT, "d")
+    found = decide("b", name)
+    assert isinstance(found, Refusal)
+    assert found.why == f"{COPY} holds 1 snapshot that the source lost since @b: it, or its pool, was rolled back"
+    assert not any("sanoid" in line for line in (*found.evidence, found.hint))
+    assert found.hint == (
+        "it may be the only copy of what was done after @b: look at it (poolferry try photos), and bring back what is missing "
+        "(poolferry restore run photos --path PATH --to FOLDER); then, to keep it and to begin again beside it: poolferry run photos --aside; "
+        f'or, to lose it: may-destroy = ["rollback"] in [zfs], or zfs rollback -r {COPY}@b'
+    )
+    other = decide("b")
+    assert isinstance(other, Refusal)
+    assert other.why == f"{COPY} has 1 snapshot of its own since @b, the newest that both sides hold"
+    assert ("sanoid" in other.hint) is name.startswith("autosnap")

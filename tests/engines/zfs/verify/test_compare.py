@@ -141,10 +141,15 @@ def test_a_placeholder_and_a_cut_first_receive_hold_nothing() -> None:
 
 
 def test_datasets_that_the_source_has_no_more_are_left_alone() -> None:
-    judged = looked((dataset("", A),), (copy(A), copy(B, name="old")))
+    aside = "old_aside_2026-03-04T050607Z"
+    there = (copy(A), copy(B, name="old"), copy(B, name=aside), copy(B, name=f"{aside}/kid"))
+    judged = looked((dataset("", A),), there)
     assert found(judged) == []
     assert isinstance(judged, GuidComparison)
-    assert judged.warnings == ("left alone, as the source no longer has it: old",)
+    assert judged.warnings == (
+        "left alone, as the source no longer has it: old",
+        f"left alone, as a run set it aside: {aside}, {aside}/kid",
+    )
 
 
 def test_a_bookmark_is_enough_for_the_look() -> None:

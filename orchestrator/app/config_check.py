@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator import compose
 from orchestrator.app.settings import Settings
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.names import show_name
+from orchestrator.domain.names import KEY_FILE, show_name
 from orchestrator.engines.contract.engine import SystemCheckResult
 from orchestrator.views.check import CheckedJob, ConfigCheck
 
@@ -244,7 +244,9 @@ def _state_advice(settings: Settings) -> tuple[SystemCheckResult, ...]:
 
 
 def _key_advice(settings: Settings, known: "Configuration") -> tuple[SystemCheckResult, ...]:
-    """Return a line for this host's key where it is gone; none where the history cannot be read now."""
+    """Return a line for this host's key where it is gone, or cannot be used; none where the history cannot be read now."""
+    if bad := _unusable_key(settings.where.state):
+        return bad
     from orchestrator.app.lost_key import find_lost_key
     from orchestrator.domain.errors import HistoryError
     from orchestrator.history.database import is_write_open
@@ -260,6 +262,20 @@ def _key_advice(settings: Settings, known: "Configuration") -> tuple[SystemCheck
         return ()
     text = f"{lost.sentence}: {lost.hint}"
     return (SystemCheckResult(good=False, subject=f"key {lost.path}", text=text, hinders=False),)
+
+
+def _unusable_key(state: str) -> tuple[SystemCheckResult, ...]:
+    """Return a line for a key that each run would refuse; none where this user may not read it."""
+    from orchestrator.history.authentication_key import read_key
+
+    path = os.path.join(state, KEY_FILE)
+    if os.path.lexists(path) and not os.access(path, os.R_OK):
+        return ()
+    try:
+        read_key(state)
+    except OrchestratorError as error:
+        return (SystemCheckResult(good=False, subject=f"key {path}", text=f"{error.why}: {error.hint}"),)
+    return ()
 
 
 def _machine_advice(settings: Settings, known: "Configuration") -> tuple[SystemCheckResult, ...]:

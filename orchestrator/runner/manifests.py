@@ -455,13 +455,27 @@ def _made_at(point: str, now: datetime) -> datetime:
     return min(parse_point_name(point), now) if POINT_NAME.fullmatch(point) else now
 
 
+def key_of_restore(journal: RunRecorder) -> AuthenticationKey | None:
+    """Return the key that judges manifests of what is restored; None, with a warning, where it cannot be used: data come back without it."""
+    try:
+        return read_key(journal.tools.state)
+    except OrchestratorError as error:
+        journal.warn(f"{error.why}, so no tag of a manifest can be judged; {error.hint}")
+        return None
+
+
 def judge(
-    point: RestorePoint, manifest: str, journal: RunRecorder, tag: ManifestTag | None = None
+    point: RestorePoint,
+    manifest: str,
+    journal: RunRecorder,
+    tag: ManifestTag | None = None,
+    *,
+    obtain: Callable[[RunRecorder], AuthenticationKey | None] | None = None,
 ) -> ManifestJudgement:
     """Judge the tag of a point's manifest. `manifest`: its local path; `tag`: as read from it. Raises: OrchestratorError · OSError."""
     if point.manifest is None or is_own_note(point.manifest, journal):
         return ManifestJudgement(shown=Authenticity.EARLIER)
-    key = read_key(journal.tools.state)
+    key = obtain(journal) if obtain else read_key(journal.tools.state)
     tag = tag or read_tag(manifest, key)
     # A mirror's time is that of its file, which shows nothing; only its last manifest exists.
     made = point.taken if POINT_NAME.fullmatch(point.name) else None
@@ -506,7 +520,7 @@ def _require_usable(
 
 def forgery_sentence(point: RestorePoint, manifest: str, journal: RunRecorder, tag: ManifestTag | None = None) -> str:
     """Return why a manifest cannot verify data restored from its point; empty: it can. Raises: OrchestratorError."""
-    judged = judge(point, manifest, journal, tag)
+    judged = judge(point, manifest, journal, tag, obtain=key_of_restore)
     if judged.says:
         journal.warn(judged.says)
     return judged.says if judged.shown is Authenticity.FORGED else ""

@@ -3,6 +3,8 @@
 import contextlib
 import os
 import random
+import re
+import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -173,6 +175,33 @@ def fill_up(path: Path) -> None:
             with contextlib.suppress(OSError):
                 while file.write(bytes(size)) == size:
                     pass
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"\0" * 248], ids=["empty", "garbage", "zeros"])
+@pytest.mark.parametrize("path", ["", "in/file"], ids=["all", "one file"])
+@pytest.mark.sample(2)
+def test_a_damaged_key_does_not_keep_data_from_coming_back(
+    house: House, tmp_path: Path, content: bytes, path: str
+) -> None:
+    """Each run says what to do, as does the check of the machine; a restore ended in its middle."""
+    house.write("in/file", "content")
+    assert house.run(house.job()).outcome == "done"
+    (house.state / "authentication.key").write_bytes(content)
+    (bad,) = advice(house)
+    assert "is no key that this version can read" in bad
+    house.write("new", "content")
+    ran = house.run()
+    assert ran.outcome == "failed", ran
+    back = house.call("restore", "run", "photos", "--to", str(tmp_path / "back"), *(["--path", path] if path else []))
+    assert back.outcome == "done", back
+    assert any("no tag of a manifest can be judged" in warning for warning in back["warnings"]), back
+    found = tmp_path / "back" if path else tmp_path / "back/in/file"
+    assert found.read_text() == "content"
+    (command,) = re.findall(r"(rm -- .*?) \(", ran["hint"])
+    subprocess.run(shlex.split(command), check=True)
+    assert advice(house) == []
+    assert house.run().outcome == "done"
+    assert house.call("verify", "photos").code == 0
 
 
 _CUT_WRITE = """

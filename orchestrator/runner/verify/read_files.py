@@ -18,7 +18,6 @@ from orchestrator.domain.place import FOUND, Host, Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, Plan, TreeVerification
 from orchestrator.domain.point import Finding, RestorePoint, Verdict, VerificationResult
 from orchestrator.domain.units import show_count
-from orchestrator.history.authentication_key import read_key
 from orchestrator.history.store import WHOLE
 from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import PipelineFailed, Writer
@@ -28,6 +27,7 @@ from orchestrator.runner.last_look import find_points
 from orchestrator.runner.manifests import (
     forgery_sentence,
     is_own_note,
+    key_of_restore,
     require_authentic,
     run_workers,
     store_damage_note,
@@ -238,8 +238,8 @@ def entry_looked_up(plan: Plan, journal: RunRecorder) -> Iterator[None]:
     if work is None or manifest is None or manifest.host is not None or is_own_note(manifest, journal):
         yield
         return
-    path, prefix, state = manifest.path, work.prefix, journal.tools.state
-    with BackgroundCall(lambda: read_tagged_entries(path, read_key(state), prefix)) as ahead:
+    path, prefix, key = manifest.path, work.prefix, key_of_restore(journal)
+    with BackgroundCall(lambda: read_tagged_entries(path, key, prefix)) as ahead:
         journal.entry_ahead = ahead
         try:
             yield

@@ -342,7 +342,8 @@ def job_from_target(location: "Location", *, log: Callable[[str], None]) -> "Job
 
     found = load_engine("rsync")
     marker = location / _MARKER
-    owner = _owner(_content(marker, log) if marker.host else _local_content(marker.path), location)
+    content = _content(marker, log) if marker.host else _local_content(marker.path)
+    owner = _owner(content, location)
     if owner.stored and location.host is None:
         location = replace(location, host=HERE)
     place = Place(name=FOUND, location=location)
@@ -371,15 +372,44 @@ def _is_mirror(job: "Job", mirror: "Job", *, log: Callable[[str], None]) -> bool
 def _owner(marker: bytes, location: "Location") -> "TargetMarker":
     from orchestrator.domain.errors import OrchestratorError
     from orchestrator.domain.names import JOB_NAME
-    from orchestrator.engines.rsync.parse import parse_marker
+    from orchestrator.engines.rsync.parse import TargetMarker, parse_marker
 
     found = parse_marker(marker)
     if found is not None and JOB_NAME.fullmatch(found.job):
         return found
+    if (name := _name_in_manifest(location)) is not None:
+        return TargetMarker(job=name, coarse=False)
     raise OrchestratorError(
-        f"{location} does not say that it holds copies of poolferry",
+        f"{location} does not say that it holds copies of poolferry"
+        + (f": its {_MARKER} is damaged, and no manifest there can be read" if marker else ""),
         hint=f"name the directory in which {_MARKER} and points/ lie",
     )
+
+
+def _name_in_manifest(location: "Location") -> str | None:
+    """Return the job that the newest readable manifest of a folder of this machine names, whose marker is lost; None: there is none."""
+    import contextlib
+
+    from orchestrator.domain.errors import OrchestratorError
+    from orchestrator.domain.names import JOB_NAME
+    from orchestrator.verify.manifest import read_manifest
+
+    if location.host is not None:
+        return None
+    points = os.path.join(location.path, "points")
+    with contextlib.suppress(OSError):
+        ours = os.path.join(location.path, os.path.dirname(_MARKER), "manifest.gz")
+        dated = (
+            sorted((name for name in os.listdir(points) if name.endswith(".manifest.gz")), reverse=True)
+            if os.path.isdir(points)
+            else []
+        )
+        for path in (*(os.path.join(points, name) for name in dated), ours):
+            with contextlib.suppress(OSError, OrchestratorError):
+                job = read_manifest(path)[0].job
+                if JOB_NAME.fullmatch(job):
+                    return job
+    return None
 
 
 def _local_content(path: str) -> bytes:

@@ -204,6 +204,35 @@ def test_a_damaged_key_does_not_keep_data_from_coming_back(
     assert house.call("verify", "photos").code == 0
 
 
+@pytest.mark.parametrize("points", [True, False], ids=["points", "mirror"])
+@pytest.mark.parametrize("content", [None, b"", b'{"format": 1, "jo'], ids=["gone", "empty", "cut"])
+@pytest.mark.sample(2)
+def test_copies_whose_marker_is_lost(house: House, tmp_path: Path, points: bool, content: bytes | None) -> None:
+    """They come back without a configuration, too, as their manifest names the job; and a mirror that is there is not called gone."""
+    house.write("in/file", "content")
+    assert house.run(house.job(rsync={"points": points, "delete": not points})).outcome == "done"
+    marker = house.target / ".poolferry/target.json"
+    if content is None:
+        marker.unlink()
+    else:
+        marker.write_bytes(content)
+    words = ("restore", "run", "--from", str(house.target), "--to", str(tmp_path / "back"))
+    back = house.call(*words)
+    if content:
+        assert back.outcome == "refused", back
+        (command,) = re.findall(r"(rm -- .*?) \(", back["hint"])
+        subprocess.run(shlex.split(command), check=True)
+        back = house.call(*words)
+    assert (back.outcome, (tmp_path / "back/in/file").read_text()) == ("done", "content"), back
+    house.write("new", "content")
+    ran = house.run()
+    assert (ran.outcome, "has lost .poolferry/target.json" in ran["why"]) == ("refused", True), ran
+    assert house.follow(ran["hint"].split(" (")[0]).outcome == "done"
+    copy = house.point() if points else house.target
+    assert (copy / "new").read_text() == (copy / "in/file").read_text() == "content"
+    assert house.call("verify", "photos").code == 0
+
+
 _CUT_WRITE = """
 import os, signal, sqlite3, sys
 history = sqlite3.connect(sys.argv[1], isolation_level=None)

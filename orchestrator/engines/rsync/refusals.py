@@ -111,9 +111,8 @@ def explain_marker(job: Job, owner: str, *, hint: str) -> tuple[str, tuple[str, 
     if owner != UNREADABLE_OWNER:
         return f"belongs to the job {show_name(owner)}", (f"{MARKER} says so",), hint + renamed_hint(job, owner)
     root = job.target.location
-    again = (
-        f"poolferry run {job.name} --allow target-in-use (it writes that file again, and goes on from the newest point)"
-    )
+    then = "goes on from the newest point" if options_of(job).points else "makes all as it is at the source"
+    again = f"poolferry run {job.name} --allow target-in-use (it writes that file again, and {then})"
     remove = f"rm -- {quoted(f'{root.path}/{MARKER}')}"
     if root.host is not None:
         remove = f"{root.host.ssh} {quoted(remove)}"
@@ -152,6 +151,17 @@ def _refuse_unmarked(job: Job, world: RsyncSurvey, request: RunRequest) -> Refus
     if target.owner is not None:
         return None
     used = request.remembered.get(USED) == str(place)
+    if used and target.foreign and not options_of(job).points:
+        if "target-in-use" in request.allowed:
+            return None
+        return Refusal(
+            why=f"the target {place} has lost {MARKER}, which says whose mirror it is, and holds "
+            f"{show_count(len(target.foreign), 'entry', 'entries')}",
+            evidence=tuple(map(show_name, target.foreign[:10])),
+            hint=f"bring it back; or, if that is the mirror of {job.name}: poolferry run {job.name} --allow target-in-use (it writes that "
+            "file again, and makes all as it is at the source)",
+            guard="target-in-use",
+        )
     if used and target.points and "target-in-use" not in request.allowed:
         return Refusal(
             why=f"the target {place} has lost {MARKER}, which says whose copies it holds, and still holds "

@@ -1,6 +1,7 @@
 """A job that becomes a mirror in the place of its restore points takes none of them for what its source has no more."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -51,3 +52,22 @@ def test_a_source_that_holds_restore_points_is_mirrored_also_after_a_cut(house: 
     (house.target / ".poolferry/work").mkdir()
     assert house.run().outcome == "done"
     shutil.rmtree(house.folder / "first")
+
+
+@pytest.mark.parametrize("marker", [True, False], ids=["marked", "marker lost"])
+def test_points_where_a_mirror_is_to_be_come_back_and_are_read(house: House, tmp_path: Path, *, marker: bool) -> None:
+    """They were called removed, or no copies at all, by verify, restore and drill, though each of them is there."""
+    house.write("one", "x")
+    house.run(house.job())
+    house.write("two", "y")
+    house.run()
+    if not marker:
+        (house.target / ".poolferry/target.json").unlink()
+    house.job(rsync={"points": False, "delete": True})
+    for words in (("verify", "photos"), ("drill", "photos"), ("restore", "plan", "photos"), ("ls", "photos")):
+        ran = house.call(*words)
+        assert (ran.code, ran.value.get("warnings", [])) == (0, []), ran
+    back = house.call("restore", "run", "photos", "--to", str(tmp_path / "back"))
+    assert (back.outcome, facts(tmp_path / "back")) == ("done", facts(house.point())), back
+    assert [each["sound"] for each in house.call("points", "photos")["points"]] == [None, True]
+    assert house.call("status").code == 0

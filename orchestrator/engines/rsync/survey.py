@@ -377,7 +377,7 @@ def greet(
 
 
 def survey_points(job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
-    """Return the existing restore points, oldest first; for a mirror the mirror itself."""
+    """Return the existing restore points, oldest first; for a mirror the mirror itself, or the points that lie where it never began."""
     root = job.target.location
     text = _look_at_target(root, reader)
     points = options_of(job).points
@@ -387,7 +387,7 @@ def survey_points(job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
     if points:
         return seen.points
     if seen.mirrored is None:
-        return ()
+        return _parsed_target(text, root, mirror=False).points if seen.dated else ()
     found = RestorePoint(
         name=MIRROR, taken=seen.mirrored, tree=root, manifest=root / MANIFEST, damaged=_mirror_damaged(text), apart=(OURS.encode(),),
         unfinished=seen.work, stored=seen.stored,

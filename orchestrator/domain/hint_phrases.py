@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from orchestrator.domain.command_line import quoted
+
 if TYPE_CHECKING:
     from orchestrator.domain.job import Job
 
@@ -70,6 +72,24 @@ def name_hosts(hint: str, job: "Job") -> str:
             told = host.ssh_with(job.pipe.ssh_options).replace("\\", r"\\")
             hint = re.sub(rf"\b{re.escape(host.ssh)}(?=[ `;,)]|$)", told, hint)
     return hint
+
+
+def name_disk(hint: str, job: "Job") -> str:
+    """Return a hint that says how the pool of a disk is imported, where it holds a command for that pool.
+
+    Why: once its visit has ended the disk is switched off, and who reads the hint would be told that there is no such pool.
+    """
+    place = job.target
+    pool = place.location.path.partition("/")[0]
+    if (
+        not place.disk
+        or not pool
+        or "disks attach" in hint
+        or not re.search(rf"\bz(?:fs|pool) [^;`]*\b{re.escape(pool)}\b", hint)
+    ):
+        return hint
+    disk = quoted(place.disk)
+    return f"{hint}; that pool is imported between `poolferry disks attach {disk}` and `poolferry disks eject {disk}`"
 
 
 def say_hint(hint: str, phrases: Mapping[str, str]) -> str:

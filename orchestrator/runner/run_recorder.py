@@ -22,7 +22,7 @@ from orchestrator.domain.errors import (
 )
 from orchestrator.domain.events import RunMessage, RunStarted, RunWaits, StepStarted
 from orchestrator.domain.fast_dataclass import replace
-from orchestrator.domain.hint_phrases import PHRASES_OF_MIRROR, name_hosts, phrases_of_reader, say_hint
+from orchestrator.domain.hint_phrases import PHRASES_OF_MIRROR, name_disk, name_hosts, phrases_of_reader, say_hint
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal, Step
@@ -240,6 +240,7 @@ class RunRecorder:
             .replace("poolferry run JOB", f"poolferry run {self.job.name}")
             .replace("poolferry show RUN", f"poolferry show {self.run}")
         )
+        told = name_disk(told, self.job) if self.job.target.disk else told
         return name_hosts(told, self.job) if "ssh " in told else told
 
     def ended_by(

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.domain.hint_phrases import name_hosts
+from orchestrator.domain.hint_phrases import name_disk, name_hosts
 from orchestrator.domain.place import HERE, Host, Location
 from tests.engines.rsync.builders import job
 
@@ -35,3 +35,26 @@ def test_a_host_is_named_with_the_jobs_options(hint: str, options: tuple[str, ..
 
 def test_without_a_host_a_hint_stays_as_it_is() -> None:
     assert name_hosts("`ssh HOST true`", job(target=Location(path="/a", host=HERE))) == "`ssh HOST true`"
+
+
+@pytest.mark.parametrize(
+    ("hint", "told"),
+    [
+        ("or zfs rollback -r poolferry-red/photos@a", True),
+        ("`zpool clear poolferry-red`", True),
+        ("ssh HOST 'zfs rollback poolferry-red/a'", True),
+        ("to lose it: poolferry run photos --aside", False),
+        ("zfs rollback tank/photos@a; look into poolferry-red/photos", False),
+        ("zfs rollback -r poolferry-redder/photos@a", False),
+        ("poolferry disks attach red && zfs rename poolferry-red/a poolferry-red/b", False),
+    ],
+)
+def test_commands_for_the_pool_of_a_disk_say_how_it_is_imported(hint: str, told: bool) -> None:
+    """Seen: a rollback that was typed after the visit found no such pool, as the disk was switched off by then."""
+    made = job(target=Location(path="poolferry-red/photos"))
+    on_a_disk = replace(made, target=replace(made.target, disk="red"))
+    more = "; that pool is imported between `poolferry disks attach red` and `poolferry disks eject red`"
+    said = name_disk(hint, on_a_disk)
+    assert said == (f"{hint}{more}" if told else hint)
+    assert name_disk(said, on_a_disk) == said
+    assert name_disk(hint, made) == hint, "no disk"

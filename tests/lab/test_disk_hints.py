@@ -53,3 +53,29 @@ def test_a_disk_that_was_formatted_elsewhere_is_given_up_and_enrolled_anew_by_it
     assert master.poolferry(*enroll.split(), "--erase", "red").code == 0
     drawer.replug(drawer.red)
     assert drawer.scan()["red-2"]["ending"] == "done"
+
+
+def test_what_helps_a_copy_on_a_disk_is_typed_after_its_visit(master: VirtualMachine) -> None:
+    """By then its pool is not imported; seen: a rollback, and a rename, found no such pool."""
+    drawer = datasets(master)
+    drawer.has_one_copy("--content", "zfs")
+    copy = "poolferry-red/photos/photos"
+    harms = (
+        (f"zfs snapshot {copy}@own", r"or (zfs rollback .*?);"),
+        (f"zfs rename {copy} {copy}-old", r"back: (poolferry .*?); then"),
+    )
+    for number, (harm, pattern) in enumerate(harms):
+        drawer.replug(drawer.red)
+        master.sh(
+            f"poolferry disks attach red && {harm} && poolferry disks eject red && zfs snapshot tank/photos@of{number}"
+        )
+        told = master.poolferry("run", "photos", "--json").json
+        assert told["outcome"] == "refused", told
+        assert "poolferry-red" not in master.sh("zpool list -H -o name").text
+        (command,) = re.findall(pattern, told["hint"])
+        if not number:
+            attach, eject = re.findall(r"between `(.*?)` and `(.*?)`$", told["hint"])[0]
+            command = f"{attach} && {command} && {eject}"
+        master.sh(command)
+        ran = master.poolferry("run", "photos", "--json").json
+        assert (ran["outcome"], ran["moved_bytes"] < 1 << 20) == ("done", True), ran

@@ -21,7 +21,7 @@ _COMMON = "newest snapshot both sides hold is @one"
 BASES = (
     Row(name="swapped", turns=(
         Turn(action="begin; zfs destroy $s@one; zfs snapshot $s@one", outcome=REFUSED, sends=(),
-             says=("$s and $c hold no snapshot in common: one of them was created again, or belongs to another", "same name, other snapshot: @one",
+             says=("$s and $c hold no snapshot in common: one of them was created again or rolled back", "same name, other snapshot: @one",
                    "poolferry run rows --aside")),
         Turn(allow=_ASIDE, sends=("$s @one, the whole",),
              says=(r"rename $c to $c_aside_\S+: .*it keeps all it holds, under another name",)),

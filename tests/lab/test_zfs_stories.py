@@ -115,6 +115,28 @@ def test_what_a_run_set_aside_comes_back_only_where_that_is_asked_for(master: Ma
 
 
 @pytest.mark.timeout(900)
+def test_what_a_source_lost_by_a_rollback_is_brought_back_before_its_copy_begins_anew(master: Machine) -> None:
+    """Seen: it was called the copy's own, or that of a sanoid there, and the hint was to roll the copy back, too."""
+    prepare(master, "zfs create tank/photos; head -c 1M /dev/urandom >/tank/photos/one; zfs snapshot tank/photos@a")
+    master.sh("echo two >/tank/photos/two; zfs snapshot tank/photos@autosnap_b")
+    assert run(master)["outcome"] == "done"
+    held = guids(master, "tank/photos")
+    master.sh("zfs rollback -r tank/photos@a; zfs snapshot tank/photos@c")
+    told = run(master)
+    why = "vault/copies/photos holds 1 snapshot that the source lost since @a: it, or its pool, was rolled back"
+    assert (told["outcome"], told["why"]) == ("refused", why), told
+    looks, back, aside = re.findall(r"(poolferry (?:try|restore run|run) photos[^);]*)", told["hint"])
+    master.sh(looks)
+    master.sh("poolferry end photos", check=False)
+    master.sh(back.replace("PATH", "two").replace("FOLDER", "/root/two"))
+    assert master.sh("cat /root/two").text == "two"
+    ran = master.poolferry(*aside.split()[1:], "--json", seconds=300).json
+    assert (ran["outcome"], holds_the_same(master)) == ("done", True), ran
+    (kept,) = [name for name in master.sh("zfs list -H -o name -r vault").lines if re.search("_aside_[^/]*$", name)]
+    assert guids(master, kept) == held
+
+
+@pytest.mark.timeout(900)
 def test_a_clone_that_was_promoted_keeps_every_chain(master: Machine) -> None:
     """Before and after its first copy: by the hint of the run, or of the verification, both sides are alike."""
     prepare(

@@ -3,6 +3,7 @@
 import json
 
 from orchestrator.domain.command_line import quoted
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.gate import ABSENT_OF_GATE
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
@@ -40,7 +41,9 @@ def explain_moved_copy(job: Job, found: RenamedDataset) -> Refusal | None:
 
 def refuse_moved_copy(job: Job, target: Location, found: RenamedDataset) -> Refusal:
     """Return the refusal of a copy that has another name now, and of which all would be sent again."""
-    ways = [] if job.target.disk else [f"to go on there: {_lines(job, target, found)}"]
+    if job.target.disk:
+        return _refuse_on_disk(job, target, found)
+    ways = [f"to go on there: {_lines(job, target, found)}"]
     if found.name.partition("/")[0] == target.path.partition("/")[0]:
         back = give_name_back(target.path, found, target.host, sudo=options_of(job).sudo)
         ways.append(f"to give the former name back: {back}")
@@ -48,6 +51,21 @@ def refuse_moved_copy(job: Job, target: Location, found: RenamedDataset) -> Refu
         why=f"the copy {target} is called {found.name} now, by its guid",
         evidence=(),
         hint=f"{'; or '.join(ways)}; then {SAME_COMMAND}; to send all of it again, beside that one: poolferry run {job.name} --aside",
+    )
+
+
+def _refuse_on_disk(job: Job, target: Location, found: RenamedDataset) -> Refusal:
+    """Return the refusal of a copy on a disk, whose pool is not imported any more once its visit has ended.
+
+    Why the rename makes what lies above: whoever attaches the disk finds, or makes, the dataset of the job's copies there.
+    """
+    back = give_name_back(target.path, replace(found, above=""), None)
+    disk = quoted(job.target.disk)
+    return Refusal(
+        why=f"the copy {target} is called {found.name} now, by its guid",
+        evidence=(),
+        hint=f"to give the former name back: poolferry disks attach {disk} && {back} && poolferry disks eject {disk}; then {SAME_COMMAND}; "
+        f"to send all of it again, beside that one: poolferry run {job.name} --aside",
     )
 
 

@@ -227,7 +227,7 @@ def refuse_unrelated(case: PlanContext, name: str, source: Dataset, target: Data
         (case.owners[one.guid] for one in reversed(target.snapshots) if one.guid in case.owners), None
     ):
         evidence.append(f"{case.source_name(elsewhere)} holds snapshots of it: renamed, or a clone that was promoted")
-    why = f"{case.source_name(name)} and {whole} hold no snapshot in common: one of them was created again, or belongs to another"
+    why = f"{case.source_name(name)} and {whole} hold no snapshot in common: one of them was created again or rolled back, or belongs to another"
     if case.world.returning is not None:
         return Refusal(why=why, evidence=tuple(evidence), hint=begin_beside(case), guard=ASIDE)
     path = f" --path {shlex.quote(name)}" if name else ""

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.domain.plan import Plan, Refusal
-from orchestrator.domain.renamed_dataset import RenamedDataset
+from orchestrator.domain.renamed_dataset import RenamedDataset, give_name_back
 from orchestrator.domain.source_identity import LAST_RESTORE, SOURCE_IDENTITY, parse_identity, seen_restore_key
 from orchestrator.domain.source_state import SourceState, SourceStateRecord, next_source_state, parse_source_state
 from orchestrator.engines.zfs import ENGINE
@@ -165,7 +165,10 @@ def test_a_copy_with_another_name_is_not_sent_anew_without_a_word(name: str, abo
     on_a_disk = replace(world.job, target=replace(world.job.target, disk="red"))
     told = decide_actions(on_a_disk, seen, replace(requested(), remembered=remembered))
     assert isinstance(told, Refusal)
-    assert "targets.toml" not in told.hint
+    back = give_name_back(COPY, RenamedDataset(name=name), None)
+    assert told.hint.startswith(
+        f"to give the former name back: poolferry disks attach red && {back} && poolferry disks eject red; then "
+    ), "after a visit its pool is not imported"
 
 
 @pytest.mark.parametrize("snapshots", [(), ("autosnap_of_nothing",)])

@@ -77,6 +77,34 @@ def test_an_older_point_becomes_what_it_was(house: House, harm: str) -> None:
     assert job["state"] == "up", job
 
 
+LINKED: dict[str, Callable[[Path], object]] = {
+    "one name is gone": lambda point: (point / "in/again").unlink(),
+    "one name is another file": lambda point: _replace(
+        point / "in/again", lambda path: path.write_text("content of in/deep/three")
+    ),
+    "a folder with one name is gone": lambda point: shutil.rmtree(point / "in/deep"),
+    "it is rotten": lambda point: rot(point / "in/again"),
+}
+
+
+@pytest.mark.parametrize("harm", LINKED)
+@pytest.mark.sample(2)
+def test_names_of_one_file_stay_such_in_the_point_after_a_damaged_one(house: House, harm: str) -> None:
+    """The damaged name was copied alone, and was another file from then on, in all points, which nothing said."""
+    fill(house.source)
+    house.job()
+    assert house.run().outcome == "done"
+    before = facts(house.point())
+    LINKED[harm](house.point())
+    assert house.call("verify", "photos").code == 1
+    mended = house.run()
+    assert (mended.outcome, mended["warnings"]) == ("done", []), mended
+    assert facts(house.point()) == facts(house.source)
+    assert facts(house.point(0)) == before
+    assert house.run().outcome == "nothing-to-do"
+    assert house.call("status").code == 0
+
+
 def test_what_was_added_to_an_older_point_stays_and_is_named(house: House) -> None:
     fill(house.source)
     house.job()

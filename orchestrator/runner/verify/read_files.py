@@ -499,6 +499,8 @@ def _note_verdict(
     job, tools = journal.job, journal.tools
     journal.verdicts.verified(job.name, job.target.name, point.name, reading=reading, now=journal.now, scope=scope)
     damaged = sorted(found.path for found in reading.findings if found.verdict in DAMAGE)
+    if reading.findings:
+        damaged = _with_other_names(damaged, [found.path for found in reading.findings], manifest)
     if (not damaged and not point.damaged) or (scope == PART and point.damaged):
         return  # a complete reading has noted more
     store_damage_note(point, damaged, journal, writer, notes)
@@ -510,6 +512,23 @@ def _note_verdict(
         if shared:
             store_damage_note(newest, shared, journal, writer, notes)
             note_shared_damage(journal, newest, point, shared)
+
+
+def _with_other_names(damaged: list[bytes], found: list[bytes], manifest: str) -> list[bytes]:
+    """Return the damaged paths, with all names of files of which one name is damaged, or another file now. `found`: all that differs.
+
+    Why: a name that is copied alone would be another file in the next point.
+    """
+    wanted, names = set(found), dict[int, list[bytes]]()
+    inodes = {entry.inode for entry in read_manifest(manifest)[1] if entry.path in wanted and _has_names(entry)}
+    for entry in read_manifest(manifest)[1] if inodes else ():
+        if entry.kind == "f" and entry.inode in inodes:
+            names.setdefault(entry.inode, []).append(entry.path)
+    return sorted({*damaged, *(path for group in names.values() if len(group) > 1 for path in group)})
+
+
+def _has_names(entry: ManifestEntry) -> bool:
+    return entry.kind == "f" and entry.nlink > 1
 
 
 def _shared(

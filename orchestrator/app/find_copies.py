@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.errors import OrchestratorError, TargetUnable
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
@@ -80,7 +80,11 @@ def _of_job(settings: "Settings", job: Job, views: "HistoryReader", here: dict[s
         return
     own = [each for each in records if each.place == job.target.name]
     try:
-        there = {point.name: point for point in _look(settings, job)}
+        there = {point.name: point for point in _look(settings, job, bool(own), memory)}
+    except TargetUnable as error:
+        away = f"{error.why}{'' if error.why.endswith('?') else ':'} {error.hint}"
+        yield CopyCandidate(job=job.name, place=job.target.name, points=_candidate_points(own), away=away)
+        return
     except OrchestratorError as error:
         yield CopyCandidate(job=job.name, place=job.target.name, points=_candidate_points(own), away=error.why)
         return
@@ -98,11 +102,12 @@ def _with_missing(point: CandidatePoint, memory: Mapping[str, str], place: str) 
     return replace(point, missing=missing_parts(memory, place, point.name))
 
 
-def _look(settings: "Settings", job: Job) -> tuple[RestorePoint, ...]:
+def _look(settings: "Settings", job: Job, held: bool, memory: Mapping[str, str]) -> tuple[RestorePoint, ...]:
     from orchestrator.engines.registry import load_engine
+    from orchestrator.runner.last_look import look_at_place
 
     with compose.make_reader(job, compose.make_stop_request(None), settings.log) as reader:
-        return load_engine(job.engine).points(job, reader)
+        return look_at_place(job, load_engine(job.engine), reader, held=lambda: held, remembered=lambda: memory)
 
 
 def _of_disks(

@@ -6,6 +6,7 @@ from orchestrator.domain.age import is_older, show_age
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Decision, NothingToDo, Pipeline, Plan, Refusal, Step
 from orchestrator.domain.run import Outcome
+from orchestrator.domain.source_identity import SOURCE_IDENTITY, parse_identity
 from orchestrator.domain.units import show_count, show_duration
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.pool import commands
@@ -17,12 +18,11 @@ _NAMED = 20  # lost files
 
 
 def plan(job: Job, world: PoolSurvey, request: RunRequest) -> Decision:
-    """Return the decision after one survey. `request` has no effect: scans are timed by the pool's own machine."""
-    del request
+    """Return the decision after one survey. `request`: by what it remembers the pool is known; scans are timed by the pool's own machine."""
     options = options_of(job)
     found = judge_health(world, options)
     grave = tuple(finding for finding in found if finding.grave)
-    advice = tuple(str(finding) for finding in found if not finding.grave)
+    advice = (*_other_pool(world, request), *(str(finding) for finding in found if not finding.grave))
     if grave:
         return _failed(grave, advice, world.status.damaged)
     due = explain_due_scrub(world, options)
@@ -40,6 +40,19 @@ def plan(job: Job, world: PoolSurvey, request: RunRequest) -> Decision:
     if due:
         return _plan(_step(world, pause=False, why=due), advice)
     return NothingToDo(why=describe_sound_pool(world), current=world.root.path, warnings=advice)
+
+
+def _other_pool(world: PoolSurvey, request: RunRequest) -> tuple[str, ...]:
+    """Return a warning about a pool that is not the one of the last good run, once: from then on it is the one that is known."""
+    known = parse_identity(request.remembered.get(SOURCE_IDENTITY, ""))
+    if known is None or known.root != str(world.root) or not known.pool or str(known.pool) == world.guid:
+        return ()
+    return (
+        (
+            f"{world.root} is another pool than at the last run: its guid was {known.pool} and is {world.guid}; it was made anew, or `zpool reguid` "
+            "gave it another one"
+        ),
+    )
 
 
 def explain_due_scrub(world: PoolSurvey, options: PoolOptions) -> str:

@@ -333,7 +333,8 @@ def _remember_end(
     """Remember that the source is restored, or which part of it waits; the next good run ends that."""
     if waits:
         hint = last.warnings[0] if last.warnings else ""
-        remember_state(journal, SourceState.WAITING, f"restored, except that {_few(waits)} waits", hint)
+        why = f"restored, except that {_few(waits)} {'waits' if len(waits) == 1 else 'wait'}"
+        remember_state(journal, SourceState.WAITING, why, hint)
     else:
         older = (
             f", though {short[0]}{f' and {len(short) - 1} more are older' if len(short) > 1 else ''}" if short else ""

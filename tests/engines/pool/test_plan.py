@@ -1,11 +1,13 @@
 """Test what a look comes to: failure, scrub, pause, waiting, or that all is well."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from orchestrator.domain.plan import Decision, Effect, NothingToDo, Plan, Refusal
 from orchestrator.domain.run import Outcome
+from orchestrator.domain.source_identity import SOURCE_IDENTITY
 from orchestrator.engines.pool.model import PoolScan, ScrubState
 from orchestrator.engines.pool.plan import plan
 from tests.engines.pool.builders import ASKED, DAY, FAR, MIRROR, NOW, ROOT, disk, group, job, scan, status, world
@@ -29,6 +31,17 @@ def line(decision: Decision) -> str:
 def test_a_sound_pool_is_nothing_to_do_and_proved() -> None:
     found = decided(scan())
     assert found == NothingToDo(why="tank is sound, 40% full; the last scrub ended 1 d ago", current="tank")
+
+
+@pytest.mark.parametrize(
+    ("known", "said"), [("0 8 tank", True), ("0 7 tank", False), ("0 0 tank", False), ("0 8 lake", False), ("", False)]
+)
+def test_another_pool_of_the_same_name_is_told(known: str, said: bool) -> None:
+    """Seen: after the loss of a pool, the one that was made in its place was called sound, and nothing else."""
+    found = plan(job(), world(), replace(ASKED, remembered={SOURCE_IDENTITY: known}))
+    assert isinstance(found, NothingToDo)
+    told = "tank is another pool than at the last run: its guid was 8 and is 7; it was made anew, or `zpool reguid` gave it another one"
+    assert (told in found.warnings) is said
 
 
 def test_advice_is_a_warning() -> None:

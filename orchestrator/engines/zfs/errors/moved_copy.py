@@ -39,10 +39,10 @@ def explain_moved_copy(job: Job, found: RenamedDataset) -> Refusal | None:
     return refuse_moved_copy(job, target, found) if found.above else absent_pool(job, target, found)
 
 
-def refuse_moved_copy(job: Job, target: Location, found: RenamedDataset) -> Refusal:
-    """Return the refusal of a copy that has another name now, and of which all would be sent again."""
+def refuse_moved_copy(job: Job, target: Location, found: RenamedDataset, *, sends: bool = False) -> Refusal:
+    """Return the refusal of a copy that has another name now. `sends`: of a run, by which all of it would be sent again."""
     if job.target.disk:
-        return _refuse_on_disk(job, target, found)
+        return _refuse_on_disk(job, target, found, sends=sends)
     ways = [f"to go on there: {_lines(job, target, found)}"]
     if found.name.partition("/")[0] == target.path.partition("/")[0]:
         back = give_name_back(target.path, found, target.host, sudo=options_of(job).sudo)
@@ -50,11 +50,15 @@ def refuse_moved_copy(job: Job, target: Location, found: RenamedDataset) -> Refu
     return Refusal(
         why=f"the copy {target} is called {found.name} now, by its guid",
         evidence=(),
-        hint=f"{'; or '.join(ways)}; then {SAME_COMMAND}; to send all of it again, beside that one: poolferry run {job.name} --aside",
+        hint=f"{'; or '.join(ways)}; then {SAME_COMMAND}{_anew(job) if sends else ''}",
     )
 
 
-def _refuse_on_disk(job: Job, target: Location, found: RenamedDataset) -> Refusal:
+def _anew(job: Job) -> str:
+    return f"; to send all of it again, beside that one: poolferry run {job.name} --aside"
+
+
+def _refuse_on_disk(job: Job, target: Location, found: RenamedDataset, *, sends: bool) -> Refusal:
     """Return the refusal of a copy on a disk, whose pool is not imported any more once its visit has ended.
 
     Why the rename makes what lies above: whoever attaches the disk finds, or makes, the dataset of the job's copies there.
@@ -64,8 +68,8 @@ def _refuse_on_disk(job: Job, target: Location, found: RenamedDataset) -> Refusa
     return Refusal(
         why=f"the copy {target} is called {found.name} now, by its guid",
         evidence=(),
-        hint=f"to give the former name back: poolferry disks attach {disk} && {back} && poolferry disks eject {disk}; then {SAME_COMMAND}; "
-        f"to send all of it again, beside that one: poolferry run {job.name} --aside",
+        hint=f"to give the former name back: poolferry disks attach {disk} && {back} && poolferry disks eject {disk}; then {SAME_COMMAND}"
+        f"{_anew(job) if sends else ''}",
     )
 
 

@@ -123,7 +123,7 @@ def _refuse_moved_copy(case: PlanContext) -> Refusal | None:
         return refuse_absent_gate_dataset(case.world.target.root, found.within)
     if not found.name or ASIDE in case.requested.allowed:
         return None
-    return refuse_moved_copy(case.job, case.world.target.root, found)
+    return refuse_moved_copy(case.job, case.world.target.root, found, sends=True)
 
 
 def refuse_lost_source(case: PlanContext) -> Refusal | None:
@@ -136,12 +136,20 @@ def _refuse_absent_source(case: PlanContext) -> Refusal | None:
         return None
     if case.world.moved.name:
         return refuse_moved(case)
-    hint = "correct `source` in the job file, or import its pool"
-    if case.world.returning is None and case.world.target.datasets:
+    hint, elsewhere = "correct `source` in the job file, or import its pool", case.world.moved_copy.name
+    copied = case.world.returning is None and bool(case.world.target.datasets or elsewhere)
+    if copied:
         hint = f"import its pool; or, if it is lost, {restore_first(case)}; or correct `source` in the job file"
-    gone = SourceState.GONE if case.world.returning is None and case.world.target.datasets else None
-    doubt = (case.world.moved.doubt,) if case.world.moved.doubt else ()
-    return Refusal(why=f"the source {case.world.source.root} is not there", evidence=doubt, hint=hint, source=gone)
+    evidence = (
+        case.world.moved.doubt,
+        f"its copy {case.world.target.root} is called {elsewhere} now, by its guid" if elsewhere else "",
+    )
+    return Refusal(
+        why=f"the source {case.world.source.root} is not there",
+        evidence=tuple(filter(None, evidence)),
+        hint=hint,
+        source=SourceState.GONE if copied else None,
+    )
 
 
 def _refuse_unfinished(case: PlanContext) -> Refusal | None:

@@ -121,6 +121,19 @@ def test_where_a_look_could_not_see_all_that_is_said() -> None:
         assert doubtful.doubt in refusal.evidence
 
 
+def test_a_source_that_is_gone_is_called_so_though_its_copy_was_renamed_too() -> None:
+    """Seen: nothing was said of a restore, as no copy was where it had been."""
+    world, remembered = copied("a")
+    world.source.destroy(ROOT)
+    world.target.destroy(COPY)
+    seen = replace(world.survey(), moved_copy=RenamedDataset(name="vault/copies/old", above="vault/copies"))
+    refusal = decide_actions(world.job, seen, replace(requested(), remembered=remembered))
+    assert isinstance(refusal, Refusal)
+    assert (refusal.why, refusal.source) == (f"the source {ROOT} is not there", SourceState.GONE)
+    assert refusal.evidence == (f"its copy {COPY} is called vault/copies/old now, by its guid",)
+    assert f"if it is lost, restore it first: poolferry restore run photos --to {ROOT}" in refusal.hint
+
+
 def test_a_copy_behind_a_gate_whose_own_dataset_is_not_there_is_told_so() -> None:
     """Seen: the run asked the gate to make it, and was told that it may not."""
     world, remembered = copied("a")
@@ -160,7 +173,7 @@ def test_a_copy_with_another_name_is_not_sent_anew_without_a_word(name: str, abo
     )
     judged = compare_guids(PlanContext(world.job, seen, replace(requested(), remembered=remembered)), point=None)
     assert isinstance(judged, Refusal)
-    assert judged.why == refusal.why
+    assert (judged.why, "--aside" in judged.hint) == (refusal.why, False), "a reading sends nothing"
     assert isinstance(decide_actions(world.job, seen, replace(requested("aside"), remembered=remembered)), ActionPlan)
     on_a_disk = replace(world.job, target=replace(world.job.target, disk="red"))
     told = decide_actions(on_a_disk, seen, replace(requested(), remembered=remembered))

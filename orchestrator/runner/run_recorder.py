@@ -238,6 +238,7 @@ class RunRecorder:
         told = (
             say_hint(hint, self._phrases)
             .replace("poolferry run JOB", f"poolferry run {self.job.name}")
+            .replace("poolferry verify JOB", f"poolferry verify {self.job.name}")
             .replace("poolferry show RUN", f"poolferry show {self.run}")
         )
         told = name_disk(told, self.job) if self.job.target.disk else told

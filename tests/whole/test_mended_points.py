@@ -105,6 +105,27 @@ def test_names_of_one_file_stay_such_in_the_point_after_a_damaged_one(house: Hou
     assert house.call("status").code == 0
 
 
+def test_a_folder_of_the_newest_point_that_was_moved_and_linked(house: House, tmp_path: Path) -> None:
+    """As by somebody who makes room on its disk: each run failed, in the words of rsync, and went on to after a reading that named it."""
+    fill(house.source)
+    house.job(guard={"max_deleted": "100%", "max_changed": "100%"})
+    assert house.run().outcome == "done"
+    before = facts(house.point())
+    os.rename(house.point() / "in", tmp_path / "moved")
+    os.symlink(tmp_path / "moved", house.point() / "in")
+    elsewhere = facts(tmp_path / "moved")
+    house.write("new", "changes something")
+    ran = house.run()
+    assert (ran.outcome, "a link lies where one of its folders was" in ran["why"]) == ("failed", True), ran
+    assert house.follow(ran["hint"]).code == 1
+    mended = house.run()
+    assert (mended.outcome, mended["warnings"]) == ("done", []), mended
+    assert facts(house.point()) == facts(house.source)
+    assert (facts(house.point(0)), facts(tmp_path / "moved")) == (before, elsewhere)
+    assert house.run().outcome == "nothing-to-do"
+    assert house.call("status").code == 0
+
+
 def test_what_was_added_to_an_older_point_stays_and_is_named(house: House) -> None:
     fill(house.source)
     house.job()

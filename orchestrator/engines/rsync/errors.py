@@ -66,6 +66,12 @@ _TABLE = (
         hint="look what it holds, and give it another name, in the target's folder: `mv -nT latest latest.old`; then run again",
     ),
     FailureRow(
+        words=r"get_acl: sys_acl_get_file\([^\n]*/points/[^\n]*\): Too many levels of symbolic links",
+        error=OutsideError,
+        why="the newest point is not as it was made: a link lies where one of its folders was",
+        hint="`poolferry verify JOB` names it, and the run after that links nothing to that point, and mends it where the source has the same",
+    ),
+    FailureRow(
         words=r"sync: error syncing [^\n]*: (?:No space left on device|Disk quota exceeded)",
         error=TargetFull,
         why="the disk did not take all that was written, as no space is left (space or quota)",

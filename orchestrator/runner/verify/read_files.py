@@ -501,6 +501,8 @@ def _note_verdict(
     damaged = sorted(found.path for found in reading.findings if found.verdict in DAMAGE)
     if reading.findings:
         damaged = _with_other_names(damaged, [found.path for found in reading.findings], manifest)
+        if _no_folders({found.path for found in reading.findings if found.verdict is Verdict.EDITED}, manifest):
+            damaged = [b""]  # a link in place of a folder: no program looks through it for what could be linked
     if (not damaged and not point.damaged) or (scope == PART and point.damaged):
         return  # a complete reading has noted more
     store_damage_note(point, damaged, journal, writer, notes)
@@ -525,6 +527,11 @@ def _with_other_names(damaged: list[bytes], found: list[bytes], manifest: str) -
         if entry.kind == "f" and entry.inode in inodes:
             names.setdefault(entry.inode, []).append(entry.path)
     return sorted({*damaged, *(path for group in names.values() if len(group) > 1 for path in group)})
+
+
+def _no_folders(edited: set[bytes], manifest: str) -> bool:
+    """Return whether something else lies where the manifest has a folder. `edited`: paths of which the contents are others."""
+    return bool(edited) and any(entry.kind == "d" and entry.path in edited for entry in read_manifest(manifest)[1])
 
 
 def _has_names(entry: ManifestEntry) -> bool:

@@ -82,8 +82,8 @@ TREES = (
              says=("a clone of $s/b@one, which the target holds by then",)),
         Turn(action="zfs promote $s/a; grow $s/a three; grow $s/b three", outcome=REFUSED,
              sends=("$s/a @two → @three, incremental",),
-             says=("$s/b and $c/b hold no snapshot in common",
-                   "$s/a holds snapshots of it: renamed, or a clone that was promoted")),
+             says=("the snapshots of $s/b belong to $s/a now, which was a clone of it and was promoted",
+                   "zfs promote $s/b; then poolferry run rows")),
         Turn(allow=_ASIDE, says=("$s/b is a clone, and sent whole",)),
     )),
     Row(name="flat", alone=True, options='recursive = false\nsnapshots = ["day*"]\nskip-snapshots = ["*not"]', turns=(

@@ -1,9 +1,11 @@
 """Rotating disks with real ext4 on loop devices: visits, who is turned away, and that nothing is written to those."""
 
+import contextlib
 import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 from orchestrator.domain.rotation import Disk
 from orchestrator.runner.locks import lock_visit
 from tests.ferry import COMMAND
-from tests.whole.house import wait_until
+from tests.whole.house import mounted, wait_until
 from tests.whole.loop_disks import LoopDisks, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
@@ -106,6 +108,24 @@ def test_a_copy_beside_its_disk_shuts_both_out(drawer: LoopDisks) -> None:
     assert drawer.run("run", "photos").out.count("is there twice") == 1, "both are told by the same words"
     scan = drawer.run("disks", "scan")
     assert (scan.code, (scan.out + scan.err).count("is there twice")) == (3, 1), scan
+
+
+def test_a_disk_is_let_go_where_its_visit_cannot_be_recorded(drawer: LoopDisks) -> None:
+    """It stayed mounted, and no word said that it must not be unplugged."""
+    drawer.enrolled("red")
+    kept = drawer.root / "kept"
+    drawer.ferry.state.rename(kept)
+    with mounted(drawer.ferry.state, "size=6m,mode=700"):
+        shutil.copytree(kept, drawer.ferry.state, dirs_exist_ok=True)
+        with open(drawer.ferry.state / "fill", "wb", buffering=0) as file, contextlib.suppress(OSError):
+            while file.write(bytes(4096)):
+                pass
+        scan = drawer.run("disks", "scan")
+        assert (scan.code, "has no space" in scan.out + scan.err) == (1, True), scan
+        assert not drawer.mounted("red")
+        (drawer.ferry.state / "fill").unlink()
+        assert drawer.run("disks", "scan").code == 0
+        assert not drawer.mounted("red")
 
 
 def test_twins_are_not_to_be_fetched(drawer: LoopDisks) -> None:

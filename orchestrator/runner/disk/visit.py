@@ -268,6 +268,10 @@ class AttachedDisk:
         with self._held:
             return self._ends(power_off=power_off)
 
+    def hold(self, held: ExitStack) -> None:
+        """Keep the lock of the visit until its end."""
+        self._held = held
+
     def leave(self) -> None:
         """End the visit of a disk that stays attached: a person wants to inspect it."""
         with self._held:
@@ -416,7 +420,14 @@ def begin_visit(
             hint = with_disk_named(error, disk.name, found.device.path).hint
             why = error.why if state in NOT_NOW else f"disk {disk.name} cannot be used: {error.why}"
             return _refused(disk, state, why, hint)
-        return AttachedDisk(disk, found.device, marker, visit_context, lock.pop_all(), health=health)
+        try:
+            attached = AttachedDisk(disk, found.device, marker, visit_context, lock, health=health)
+        except OrchestratorError:  # such as a history whose disk is full: nobody would let go of it
+            with suppress(OrchestratorError):
+                medium.detach(disk, visit_context.writer)
+            raise
+        attached.hold(lock.pop_all())
+        return attached
 
 
 def _twin(disk: Disk, device: BlockDevice, visit_context: VisitContext) -> IdentifiedDevice | None:

@@ -182,7 +182,7 @@ def _part(folder: Folder, ours: Folder, asked: PointAddition, keep: int | None) 
 def _carry_out(root: str, same: os.stat_result, asked: PointAddition) -> int:
     """Shut this process into the folder, and become the command, or link what is unchanged."""
     names = _read_names() if asked.links else frozenset()
-    enter_own_mounts()
+    enter_own_mounts((root, *(asked.command.argv if asked.command is not None else ())))
     with Folder.at_place(root) as folder:
         if not os.path.samestat(os.fstat(folder.fd), same):
             raise GateRefusal(f"{show_name(root)} was exchanged just now")

@@ -11,12 +11,13 @@ import os
 import select
 import signal
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.plan import Command
+from orchestrator.process.other_disks import let_go_of_disks
 from orchestrator.process.program_path import SYSTEM_PATH, is_missing
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on every architecture
@@ -94,7 +95,7 @@ def _wall_off(command: Command) -> Command:
     """Return the far half of an rsync with its paths in a second "/" that follows no link; where there can be none, as it is."""
     from orchestrator.process.link_wall import FAR_ROOT
 
-    root = close_links()
+    root = close_links(command.argv)
     if root is None:
         return command
     at = command.argv.index(".") + 1
@@ -102,8 +103,10 @@ def _wall_off(command: Command) -> Command:
     return replace(command, argv=(*command.argv[:at], *(inside + path for path in command.argv[at:])))
 
 
-def close_links() -> int | None:
+def close_links(words: Collection[str] = ()) -> int | None:
     """Give this process mounts of its own, and a second "/" that follows no link; return its descriptor, None where that cannot be.
+
+    `words`: with the paths that it works on; of other disks it lets go.
 
     As `without-links.pl` makes one. Why not by that: a confined process may mount nothing.
     """
@@ -111,6 +114,7 @@ def close_links() -> int | None:
     try:
         _checked(libc.unshare(_NEW_MOUNTS))
         _set_mount(libc, _HERE, b"/", _RECURSIVE, _MountAttributes(propagation=_SLAVE_MOUNTS))
+        let_go_of_disks(libc, words)
         root = _checked(libc.syscall(_OPEN_TREE, _HERE, b"/", _CLONE | _RECURSIVE))
         _set_mount(libc, root, b"", _EMPTY_PATH | _RECURSIVE, _MountAttributes(set=_MOUNT_NO_LINKS))
         _checked(libc.syscall(_MOVE_MOUNT, root, b"", _HERE, b"/", _FROM_ITSELF))
@@ -119,12 +123,16 @@ def close_links() -> int | None:
     return root
 
 
-def enter_own_mounts() -> None:
-    """Give this process mounts of its own, in which all is read-only. What was opened before is not. Raises: ConfinementUnavailable."""
+def enter_own_mounts(words: Collection[str]) -> None:
+    """Give this process mounts of its own, in which all is read-only. What was opened before is not. Raises: ConfinementUnavailable.
+
+    `words`: with the paths that it works on; of other disks it lets go.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     try:
         _checked(libc.unshare(_NEW_MOUNTS))
         _set_mount(libc, _HERE, b"/", _RECURSIVE, _MountAttributes(propagation=_SLAVE_MOUNTS))
+        let_go_of_disks(libc, words)
         _set_mount(libc, _HERE, b"/", _RECURSIVE, _MountAttributes(set=_MOUNT_READ_ONLY))
     except OSError as error:
         raise ConfinementUnavailable(error.errno, "only root can have mounts of its own, since Linux 5.12") from error

@@ -9,7 +9,7 @@ from tests.whole.sshd import Sshd, sshd
 pytestmark = [pytest.mark.slow, pytest.mark.namespace, pytest.mark.root]
 __all__ = ["sshd"]
 OLDER = "import orchestrator.domain.gate as gate\nimport orchestrator.gate.read_only as read\ngate.PROTOCOLS = (1, 2, 3)\ndel read._ANSWERS['look-at-links.sh']"
-OPEN = "import orchestrator.process.confine as confine\nconfine.close_links = lambda: None"
+OPEN = "import orchestrator.process.confine as confine\nconfine.close_links = lambda words=(): None"
 
 
 def read_through(house: House, sshd: Sshd) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -142,6 +143,9 @@ def test_not_even_an_rsync_that_would_follows_a_link(house: House, secret: Path)
     assert (into / "sub/folder/sub/one").read_text() == SECRET, "the links lead somewhere else than here"
 
 
+ROOT = Path(__file__).parents[2]
+
+
 @pytest.fixture
 def device(tmp_path: Path) -> Iterator[str]:
     """A disk with an empty filesystem."""
@@ -180,6 +184,15 @@ def is_free(device: str) -> bool:
     return True
 
 
+@pytest.fixture
+def _unmounts_stay_here() -> Iterator[None]:
+    """A machine without systemd: no mount is shared, so an unmount does not come through to copies of the mounts."""
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    yield
+    subprocess.run(["mount", "--make-rshared", "/"], check=True)
+
+
+@pytest.mark.usefixtures("_unmounts_stay_here")
 @pytest.mark.parametrize("below", ["/run", "a folder of anybody"])
 @pytest.mark.parametrize(("tree", "free"), [("elsewhere", True), ("disk", False)])
 def test_only_the_disk_that_is_copied_is_in_use(
@@ -208,6 +221,36 @@ def test_only_the_disk_that_is_copied_is_in_use(
         sleeper.kill()
         sleeper.wait()
         disk.rmdir()  # not before: the kernel unmounts it then, wherever it is mounted
+
+
+ENTER = {
+    "a gate's rsync": "from orchestrator.process.confine import close_links; assert close_links(sys.argv[1:]) is not None",
+    "a gate's folder": "from orchestrator.process.confine import enter_own_mounts; enter_own_mounts(sys.argv[1:])",
+}
+
+
+@pytest.mark.usefixtures("_unmounts_stay_here")
+@pytest.mark.parametrize("enter", ENTER)
+@pytest.mark.parametrize(("tree", "free"), [("elsewhere", True), ("disk", False), ("above", False)])
+def test_a_gate_keeps_no_other_disk_in_use(house: House, device: str, tree: str, enter: str, *, free: bool) -> None:
+    disk = house.folder / "above/disk"
+    for each in (disk, house.folder / "elsewhere"):
+        each.mkdir(parents=True)
+    place = {"elsewhere": house.folder / "elsewhere", "disk": disk / "tree", "above": disk.parent}[tree]
+    program = f"import sys; {ENTER[enter]}; print(flush=True); sys.stdin.read()"
+    subprocess.run(["mount", device, disk], check=True)
+    (disk / "tree").mkdir()
+    argv = [sys.executable, "-c", program, f"--of={place}", str(place)]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", env=env) as held:
+        assert held.stdout is not None
+        assert held.stdout.readline() == b"\n"
+        subprocess.run(["umount", disk], check=True)
+        if free:
+            wait_until(lambda: is_free(device))
+        assert free or not is_free(device)
+        held.communicate(b"")
+    wait_until(lambda: is_free(device))
 
 
 def test_a_whole_machine_is_copied_by_its_root(house: House, secret: Path) -> None:

@@ -1,7 +1,7 @@
 """Plans as data: each step carries its exact commands, its reason, and its expected effect."""
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -14,6 +14,8 @@ from orchestrator.domain.source_tree import SourceTree
 from orchestrator.domain.units import Bytes
 
 if TYPE_CHECKING:
+    import os
+
     from orchestrator.domain.source_state import SourceState
 
 
@@ -121,28 +123,40 @@ class ListingRecorder(Protocol):
     """A recorder of the listings by which a copy is verified, so that the next look need not read what is still as it is listed.
 
     `form`: find's words for an entry: path and two slashes first, as in any listing, the time of change last. `began_ns`: when the
-    listings began, by the clock of the filesystems. `carries`: what the manifest before says of an entry is so, where the source lists
-    it as it was recorded then; `differing`: paths at which both sides were found different. It never fails: then nothing is recorded.
+    listings began, by the clock of the filesystems. `carries`: what the manifest before says of an entry is so, where both sides listed
+    it as it was recorded then. `manifest`: takes the digest of the new point's manifest. It never fails: then nothing is recorded.
     """
 
     form: str
     began_ns: int
     carries: bool
-    differing: frozenset[bytes]
+    manifest: str
 
-    def begin(self, tree: Location, point: str, *, carried: bool) -> None:
-        """Begin anew, before either side is listed. `carried`: compare the source with what was recorded before."""
+    def begin(self, tree: Location, point: str, *, carried: bool) -> bool:
+        """Begin anew, before either side is listed; return whether it is recorded. `carried`: the source as this run's look listed it."""
 
     def listing(self, tree: Location) -> Command:
         """Return the command that lists a tree."""
 
+    def entry(self, path: bytes, seen: "os.stat_result", link: bytes) -> bytes:
+        """Return an entry as it would be listed. `link`: what a link says."""
+
     def batches(self, listed: Iterator[bytes], *, copy: bool) -> Iterator[list[bytes]]:
         """Yield the entries of a listing in its order, many at once, and record them."""
 
-    def changed(self) -> dict[bytes, bytes | None] | None:
-        """Return the paths at which the source is not as recorded before, each with its entry, or None: it is gone.
+    def end_source(self) -> None:
+        """Record what is left of the source, once all of the copy is listed."""
 
-        None for all where what was recorded says nothing.
+    def touched(self) -> frozenset[bytes]:
+        """Return all paths that the run may have touched, or of which its look found either side otherwise than recorded."""
+
+    def changed(self, now: Mapping[bytes, bytes | None]) -> set[bytes]:
+        """Return those of some paths at which the source is not as recorded before. `now`: their entries; None: it is gone."""
+
+    def older_copy(self, point: str, manifest: str) -> Iterator[list[bytes]]:
+        """Yield the entries of the point before as they were recorded, many at once, but for its root. `manifest`: its digest.
+
+        Raises: ValueError where another one was recorded; then nothing counts that was yielded · OSError.
         """
 
     def drop(self) -> None:
@@ -221,6 +235,45 @@ class FileCloning:
 
     def __str__(self) -> str:
         return f"(poolferry) clone from {self.point.tree} into {self.tree} what differs and is large"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallFileCopy:
+    """Work that copies small plain files at some `paths` of `source` into a tree that is linked to a point. `otherwise`: copies all others.
+
+    `left`: the local file that it reads their names from; `moved`: the one that takes what was written, as rsync says it.
+    """
+
+    tree: Location
+    source: Location
+    paths: tuple[bytes, ...]
+    moved: str
+    left: str
+    otherwise: Pipeline
+
+    effect = Effect.WRITES
+
+    def __str__(self) -> str:
+        return f"(poolferry) copy the small files of {len(self.paths)} paths from {self.source} into {self.tree}; the others:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderTimes:
+    """Work that gives folders of `tree` the times that they have in `source`. `otherwise`: does it where more than the time differs.
+
+    `paths`: theirs, and perhaps others, which count for nothing; `left`: the local file that it reads their names from.
+    """
+
+    tree: Location
+    source: Location
+    paths: tuple[bytes, ...]
+    left: str
+    otherwise: Pipeline
+
+    effect = Effect.WRITES
+
+    def __str__(self) -> str:
+        return f"(poolferry) give folders of {self.tree} their times; where more differs:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,6 +414,8 @@ class Step:
         | ManifestRecording
         | TreeLinking
         | FileCloning
+        | SmallFileCopy
+        | FolderTimes
         | TargetTrial
         | TargetPreparation
         | PointPublication

@@ -11,11 +11,13 @@ from orchestrator.domain.errors import Evidence
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import (
     Decision,
+    FolderTimes,
     NothingToDo,
     Pipeline,
     Plan,
     PointPublication,
     Refusal,
+    SmallFileCopy,
     Step,
     TargetPreparation,
     TargetTrial,
@@ -84,7 +86,7 @@ def _lines(step: Step, line: Callable[[Pipeline], str], own: Callable[[str], str
     match step.work:
         case Pipeline() as work:
             return (line(work),)
-        case TargetTrial() | TargetPreparation() | PointPublication() as work:
+        case TargetTrial() | TargetPreparation() | PointPublication() | SmallFileCopy() | FolderTimes() as work:
             return (own(str(work)), line(work.otherwise))
     return (own(str(step.work)),)
 

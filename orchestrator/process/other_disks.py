@@ -28,7 +28,7 @@ def let_go_of_disks(libc: ctypes.CDLL, words: Collection[str]) -> None:
 def _disks() -> list[str]:
     """Return where disks are mounted, the first first; none where unmounts come through."""
     found = list[str]()
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape", newline="\n") as mounts:
         for line in mounts:
             told, _, filesystem = line.partition(" - ")
             fields, (kind, device) = told.split(" "), filesystem.split(" ")[:2]

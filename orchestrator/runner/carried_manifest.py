@@ -1,16 +1,20 @@
 """The manifest of a new point from the lines of the one before, where both sides are as recorded but for what changed.
 
-Both are listed whole, as always. But nothing is sorted, and only of what changed since the last look attributes are read, and lines made.
+The look before the copy found the source as it was recorded, but for some paths; the copy is listed whole after it, and is as the point
+before, but for the same paths. What a run may have touched, and what is no plain file, is compared one by one, with the source as it is then.
 """
 
+import errno
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import partial
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from orchestrator.domain.answers import NOT_READ
 from orchestrator.domain.authentication import AuthenticationKey, ManifestTag
 from orchestrator.domain.errors import ManifestForged, VerificationFailed
+from orchestrator.domain.place import Location
 from orchestrator.domain.plan import ListingRecorder, ManifestRecording, Pipeline, SourceReview
+from orchestrator.domain.point import RestorePoint
 from orchestrator.process.executor import PipelineFailed, Writer
 from orchestrator.process.reading_beside import ReadingBeside
 from orchestrator.verify.attributes import NO_ATTRIBUTES, keep_parts
@@ -18,10 +22,11 @@ from orchestrator.verify.build import ManifestDraft, ManifestMerge, draft_of
 from orchestrator.verify.carried_lines import CarriedLines, ListedEntries, NotCarried, listed_records
 from orchestrator.verify.completeness import NotSwept, without_remainders
 from orchestrator.verify.digest import OpenTree
-from orchestrator.verify.manifest import ManifestHeader, read_tagged_lines, write_batches
+from orchestrator.verify.manifest import ManifestHeader, ManifestTotals, TaggedTexts, copy_manifest, write_batches
 from orchestrator.verify.source import SourceComparison
 
 _SECOND = 10**9
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # or what should be a folder above it is none
 
 
 def may_carry(work: ManifestRecording) -> bool:
@@ -33,7 +38,7 @@ def may_carry(work: ManifestRecording) -> bool:
 
 
 class ManifestCarrier:
-    """The maker of a draft from the manifest before. `moved`: names and digests that the copy told, sorted.
+    """The maker of a draft from the manifest before, which lies at `older`. `moved`: names and digests that the copy told, sorted.
 
     `authentic`: judges that manifest by its tag.
     """
@@ -43,12 +48,14 @@ class ManifestCarrier:
         comparison: SourceComparison, writer: Writer, moved: Callable[[], Iterator[tuple[bytes, str]]],
         authentic: Callable[[ManifestTag], None],
     ) -> None:  # fmt: skip
-        if work.recorder is None or work.review is None:
+        if work.recorder is None or work.review is None or work.linked is None:
             raise AssertionError("may_carry has seen them")
         self._recorder: ListingRecorder = work.recorder
         self._review: SourceReview = work.review
+        self._linked: RestorePoint = work.linked
         self._work, self._local, self._older, self._header, self._key = work, local, older, header, key
         self._comparison, self._writer, self._moved, self._authentic = comparison, writer, moved, authentic
+        self._own = f"{work.moved}/older-manifest"  # a copy that stays as it was judged
 
     def draft(self) -> ManifestDraft | None:
         """Write the draft; None where the manifest before does not show enough. Raises: OrchestratorError · OSError."""
@@ -61,71 +68,85 @@ class ManifestCarrier:
 
     def _draft(self) -> ManifestDraft:
         work, comparison, recorder = self._work, self._comparison, self._recorder
-        recorder.begin(work.tree, work.point, carried=True)
+        if not recorder.begin(work.tree, work.point, carried=True):
+            raise NotCarried  # such as where something else is mounted there by now
         for _ in comparison.begin(iter((b"%d.%09d" % divmod(recorder.began_ns, _SECOND), b""))):
             raise AssertionError("no entry came yet")
-        source = self._list_source()
-        changed = recorder.changed()
-        if changed is None:
-            raise NotCarried
-        for path, entry in changed.items():
-            if entry is not None:
-                source.hold(path, entry)
-        apart = recorder.differing | changed.keys()
-        with ReadingBeside(self._writer, lambda writer: self._list_copy(apart, writer)) as listing:
-            lines = self._read_older(apart)  # meanwhile, as nearly all of a listing is find's own time
+        touched = recorder.touched()
+        source = self._look_at(self._review.source.root, touched)
+        with ReadingBeside(self._writer, lambda writer: self._list_copy(touched, writer)) as listing:
+            # Meanwhile, as nearly all of a listing is find's own time.
+            before, lines, older = self._read_older(touched)
+            there = self._look_at(work.tree, touched | before.held.keys())
+            now = {path: entry for path, entry in there.items() if entry is not None}
+            expected = {path: entry for path, entry in (before.held | source).items() if entry is not None}
+            merge = ManifestMerge(
+                work.digest, self._moved(), (lines.rows[path] for path in _sorted(lines.rows)), itself=False
+            )
+            texts = self._texts(expected, lines, recorder.changed(source))
+            joined = comparison.join(listed_records(now), sorted(expected.values()), texts)
+            others = list(merge.lines(joined))
+            if merge.wanted:
+                raise NotCarried
+            totals = lines.totals(older, others)
+            batches = lines.with_others(TaggedTexts(self._own, None), others)
+            write_batches(draft_of(self._local), self._header, batches, lambda: totals, key=self._key)
             copy = listing.result()
-        if (source.content, lines.sum) != (copy.content, copy.lines):
+        recorder.end_source()
+        if (before.sum, before.count, now) != (copy.sum, copy.count, copy.held):
             raise NotCarried
-        merge = ManifestMerge(
-            work.digest, self._moved(), (lines.rows[path] for path in _sorted(lines.rows)), itself=False
-        )
-        texts = self._texts(source, lines, changed.keys())
-        joined = comparison.join(listed_records(copy.held), sorted(source.held.values()), texts)
-        others = list(merge.lines(joined))
-        if merge.wanted:
-            raise NotCarried
-        batches = lines.with_others(read_tagged_lines(self._older, None)[1], others)
-        totals = lines.totals(others)
-        write_batches(draft_of(self._local), self._header, batches, lambda: totals, key=self._key)
         return ManifestDraft(
             totals=totals, unknown=merge.unknown, unknown_bytes=merge.unknown_bytes, findings=tuple(merge.findings)
         )
 
-    def _list_source(self) -> ListedEntries:
-        found = ListedEntries(self._recorder.differing)
-        with self._writer.records(Pipeline(stages=(self._recorder.listing(self._review.source.root),))) as records:
-            for entries in self._recorder.batches(iter(records), copy=False):
-                found.add_source(entries)
+    def _look_at(self, root: Location, paths: Iterable[bytes]) -> dict[bytes, bytes | None]:
+        """Return a tree's entries at some paths as they would be listed now; None: there is none. Raises: NotCarried · OSError."""
+        found: dict[bytes, bytes | None] = {}
+        with OpenTree(os.fsencode(root.path)) as tree:
+            device = tree.stat(b"").st_dev
+            for path in sorted(paths):
+                found[path] = None
+                try:
+                    seen = tree.stat(path)
+                    link = tree.target(path) if stat.S_ISLNK(seen.st_mode) else b""
+                except OSError as error:
+                    if error.errno in _GONE:
+                        continue
+                    raise NotCarried from error  # all is listed then, and the reason told
+                if seen.st_dev != device:
+                    raise NotCarried  # a listing shows of another filesystem its root alone
+                found[path] = self._recorder.entry(path, seen, link)
         return found
 
-    def _list_copy(self, apart: frozenset[bytes], writer: Writer) -> ListedEntries:
-        found = ListedEntries(apart)
+    def _list_copy(self, touched: frozenset[bytes], writer: Writer) -> ListedEntries:
+        found = ListedEntries(touched)
         with writer.records(Pipeline(stages=(self._recorder.listing(self._work.tree),))) as records:
             for entries in self._recorder.batches(without_remainders(records), copy=True):
-                found.add_copy(entries)
+                found.add(entries)
         return found
 
-    def _read_older(self, apart: frozenset[bytes]) -> CarriedLines:
-        """Read the manifest before, and judge it. What the copy has of attributes is read of each file that has some."""
-        parts = self._review.parts
-        header, lines, tag = read_tagged_lines(self._older, self._key)
-        if (header.attributes, header.digest) != (self._header.attributes, self._header.digest):
+    def _read_older(self, touched: frozenset[bytes]) -> tuple[ListedEntries, CarriedLines, ManifestTotals]:
+        """Return the point before as it was recorded, and the lines and totals of its manifest, which is judged."""
+        digest = copy_manifest(self._older, self._own)
+        before = ListedEntries(touched)
+        for entries in self._recorder.older_copy(self._linked.name, digest):
+            before.add(entries)
+        texts = TaggedTexts(self._own, self._key)
+        if (texts.header.attributes, texts.header.digest) != (self._header.attributes, self._header.digest):
             raise NotCarried
-        with OpenTree(os.fsencode(self._work.tree.path)) as tree:
-            carried = CarriedLines(apart, self._work.digest, partial(_read_text, tree, parts) if parts else None)
-            carried.read(lines)
-        self._authentic(tag())
-        self._comparison.attributes = bool(parts)
-        return carried
+        carried = CarriedLines(touched, self._work.digest)
+        carried.read(texts)
+        self._authentic(texts.tag)
+        self._comparison.attributes = bool(self._review.parts)
+        return before, carried, texts.totals
 
-    def _texts(self, source: ListedEntries, lines: CarriedLines, changed: Collection[bytes]) -> Iterator[bytes]:
-        """Yield the attributes of the source's held entries, sorted: read where an entry changed, else as they were."""
+    def _texts(self, expected: Mapping[bytes, bytes], lines: CarriedLines, changed: set[bytes]) -> Iterator[bytes]:
+        """Yield the attributes of the source's entries, sorted: read where an entry changed, else as they were."""
         parts = self._review.parts
         if not parts:
             return
         with OpenTree(os.fsencode(self._review.source.root.path)) as tree:
-            for path in _sorted(source.held):
+            for path in _sorted(expected):
                 text = "" if path in changed else lines.text(path)
                 text = text or _read_text(tree, parts, path)
                 if text != NO_ATTRIBUTES:

@@ -70,7 +70,7 @@ from orchestrator.verify.build import (
 from orchestrator.verify.completeness import REMAINDERS, NotSwept, without_remainders
 from orchestrator.verify.entry import UNKNOWN
 from orchestrator.verify.fake_super import stored_command, stored_entries
-from orchestrator.verify.manifest import ManifestHeader, Row, read_manifest, read_rows, read_tag
+from orchestrator.verify.manifest import ManifestHeader, Row, digest_manifest, read_manifest, read_rows, read_tag
 from orchestrator.verify.pipelines import listing_command, worker_pipeline
 from orchestrator.verify.results import ResultCollector
 from orchestrator.verify.source import SourceComparison
@@ -120,6 +120,8 @@ def record_manifest(
     ]
     filled = _fill(work, local, built, journal, writer, notes)
     totals = finish_manifest(local, built, filled, attributes=attributes, key=key)
+    if work.recorder is not None:
+        work.recorder.manifest = digest_manifest(local)
     there = send_file(local, work.manifest, journal, writer) if work.manifest.host is not None else None
     if key is not None:
         note_use(key.id, _made_at(work.point, journal.now), journal)

@@ -32,12 +32,14 @@ from orchestrator.domain.plan import (
     COMMON,
     FileCloning,
     FolderOpening,
+    FolderTimes,
     ManifestRecording,
     NothingToDo,
     Pipeline,
     Plan,
     PointPublication,
     PointsRemoval,
+    SmallFileCopy,
     Step,
     TargetPreparation,
     TargetTrial,
@@ -360,15 +362,10 @@ class StepExecutor:
                     self.recorded = record_in_own_folder(
                         step.work, self.journal, self.writer, self.notes, self.left_out, began=self.began
                     )
-                case TreeLinking():
-                    from orchestrator.runner.link_tree import link_tree
-
-                    self._linked = True
-                    link_tree(step.work, self.journal)
-                case FileCloning():
-                    from orchestrator.runner.link_tree import clone_files
-
-                    clone_files(step.work, self.journal)
+                case TreeLinking() | FileCloning():
+                    self._link_here(step.work)
+                case SmallFileCopy() | FolderTimes():
+                    self._copy_here(step, step.work, progress, end)
                 case PointsRemoval():
                     from orchestrator.runner.remove_points import remove_points
 
@@ -393,6 +390,32 @@ class StepExecutor:
         end.took = self.journal.tools.monotonic() - end.began
         return end
 
+    def _link_here(self, work: TreeLinking | FileCloning) -> None:
+        """Link or clone by system calls alone. Raises: OrchestratorError · OSError."""
+        from orchestrator.runner.link_tree import clone_files, link_tree
+
+        if isinstance(work, FileCloning):
+            clone_files(work, self.journal)
+        else:
+            self._linked = True
+            link_tree(work, self.journal)
+
+    def _copy_here(
+        self, step: Step, work: SmallFileCopy | FolderTimes, progress: "_StageProgress", end: "_StepEnd"
+    ) -> None:
+        """Do by system calls what they can, and the rest by its program. Raises: OrchestratorError · OSError."""
+        from orchestrator.runner.copy_named import copy_small_files, give_times
+
+        if isinstance(work, SmallFileCopy):
+            left, end.moved = copy_small_files(work, self.journal, lambda done: progress.feed(step, done, None))
+            order_notes((work.moved,), self._stage)
+        else:
+            left = give_times(work)
+        if left:
+            _write(work.left, b"".join(b"./" + path + b"\0" for path in left))
+            self._stream(step, work.otherwise, progress, end)
+            order_notes((work.otherwise.keeps,) if work.otherwise.keeps else (), self._stage)
+
     def let_go(self) -> None:
         """Keep no disk in use any more."""
         self._publisher.let_go()
@@ -405,7 +428,7 @@ class StepExecutor:
         end: "_StepEnd",
         timeout: Seconds | None = None,
     ) -> None:
-        engine, job = self.journal.tools.engine, self.journal.job
+        engine, job, before = self.journal.tools.engine, self.journal.job, end.moved or 0
         meter: ProgressMeter = engine.meter() if implements(engine, Copier) else SilentMeter()
         errors: list[bytes] = []
 
@@ -413,7 +436,7 @@ class StepExecutor:
             done = meter.feed(chunk)
             if step.most is not None and (done or 0) > step.most:
                 raise _grew(step, done)
-            progress.feed(step, done, meter.expected)
+            progress.feed(step, None if done is None else before + done, meter.expected)
 
         def said(chunk: bytes) -> None:
             errors.append(chunk)
@@ -433,7 +456,7 @@ class StepExecutor:
         self._tell_of_links(result)
         if joined and result.moved is not None:
             meter.passed(result.moved)
-        end.moved = meter.moved() if step.copies else None
+        end.moved = before + (meter.moved() or 0) if before else meter.moved() if step.copies else None
         left_out = None
         if not result.well:
             failed = pipeline_failure(pipeline, result, self.writer.ssh_options)

@@ -34,7 +34,7 @@ class _FolderPair:
 
 
 class LinkedTree:
-    """A maker of links from one tree into another, which is empty.
+    """A maker of links from one tree into another, which is empty. Each folder gets the metadata of its counterpart, the root, too.
 
     `left_out`: paths below the root that are not linked, nor anything below them; a folder that lies too deep is left out too.
     `reserved`: names that are left out in every folder. `stops`: is asked at each folder whether to end early. `over`: the other tree
@@ -75,6 +75,8 @@ class LinkedTree:
                 helper.join()
             if root.times is not None:
                 os.utime(root.new, ns=root.times)
+            elif not self._errors:
+                _copy_metadata(root.old, root.new)
         finally:
             for pair in tuple(self._pairs):  # the root, and after an early end what was not done
                 self._close(pair)

@@ -94,9 +94,13 @@ class SourceFileWriter(PlainFileWriter):
             if self._ours:
                 (self.left.single if self._stays else self.left.whole).append(above[:-1])
             return []
+        self.look_at_clock()
+        return super().write_files(old, new, above)
+
+    def look_at_clock(self) -> None:
+        """Take the time before which a file must have changed to be for us."""
         self._now = clock_gettime_ns(FILE_CLOCK)
         self._coarse = self._now - _COARSE
-        return super().write_files(old, new, above)
 
     def write_file(self, name: str, old: int, new: int) -> None:
         """Write one file, where it is for us. Raises: TargetTakesNothing · FewArePlain."""

@@ -12,7 +12,7 @@ from orchestrator.domain.answers import NOT_READ, bound_instant
 from orchestrator.domain.authentication import AuthenticationKey, ManifestTag
 from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.hashes import compare_digest
+from orchestrator.domain.hashes import blake2b, compare_digest
 from orchestrator.process.background import BackgroundCall
 from orchestrator.verify.entry import (
     Line,
@@ -33,12 +33,15 @@ from orchestrator.verify.manifest_lines import (
     TAGGED_FORMAT,
     TAGGED_FULL_FORMAT,
     ManifestDamaged,
+    PackedTexts,
     packed_lines,
     unpacked_pieces,
 )
 
 _COLUMNS = b"# columns: digest kind size mtime_ns mode uid gid nlink inode path target\n"
 _BATCH = 4096
+_PIECE = 1 << 20
+_DIGEST = 16  # bytes
 _LARGEST = (1 << 63) - 1  # bytes that history can hold
 Row = tuple[bytes, list[bytes]]
 """The path of an entry, and the fields of its line as they are written; none of them is checked."""
@@ -276,16 +279,49 @@ def _read_begin(path: str, lines: Iterator[bytes]) -> tuple[ManifestHeader, Iter
     return header, chain(first, lines)
 
 
-def read_tagged_lines(
-    path: str, key: AuthenticationKey | None
-) -> tuple[ManifestHeader, Iterator[bytes], Callable[[], ManifestTag]]:
-    """Return the header, the lines of the entries as they are written, and what returns the tag once all were read.
+class TaggedTexts:
+    """The entries of a manifest as texts of many lines, as they are written; its header, and its tag and totals once all were read.
 
-    Raises: VerificationFailed; while lines are read ManifestDamaged · OSError.
+    Raises: VerificationFailed; while texts are read ManifestDamaged · OSError.
     """
-    check = TagCheck(path, key)
-    header, lines = _read_begin(path, packed_lines(path, seen=check.feed))
-    return header, lines, lambda: check.tag(header.job, header.point)
+
+    def __init__(self, path: str, key: AuthenticationKey | None) -> None:
+        self.header, _ = _read_begin(path, packed_lines(path))
+        self._check = TagCheck(path, key)
+        self._texts = PackedTexts(path, seen=self._check.feed)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._texts)
+
+    @property
+    def totals(self) -> ManifestTotals:
+        """Return the totals at the end."""
+        entries, files, size = self._texts.totals
+        return ManifestTotals(entries=entries, files=files, bytes=size)
+
+    @property
+    def tag(self) -> ManifestTag:
+        """Return the tag at the end. Raises: ManifestDamaged where its line is missing."""
+        return self._check.tag(self.header.job, self.header.point)
+
+
+def copy_manifest(path: str, copy: str) -> str:
+    """Copy a manifest as it is into a file that nobody else may change; return its digest. Raises: OSError."""
+    hashed = blake2b(digest_size=_DIGEST)
+    with open(path, "rb") as file, open(copy, "wb", opener=_for_us) as copied:
+        while piece := file.read(_PIECE):
+            hashed.update(piece)
+            copied.write(piece)
+    return hashed.hexdigest()
+
+
+def digest_manifest(path: str) -> str:
+    """Return the digest of a manifest's file. Raises: OSError."""
+    hashed = blake2b(digest_size=_DIGEST)
+    with open(path, "rb") as file:
+        while piece := file.read(_PIECE):
+            hashed.update(piece)
+    return hashed.hexdigest()
 
 
 def read_names(path: str, *, prefix: bytes = b"") -> Iterator[bytes]:

@@ -52,6 +52,39 @@ def packed_lines(path: str, *, holding: bytes = b"", seen: Callable[[bytes], obj
     raise ManifestDamaged(f"{path}: the manifest is cut short: its last line '# end …' is missing")
 
 
+class PackedTexts:
+    """The lines of all entries, as texts of many without the newline of the last. `totals`: entries, files and bytes, once all were read.
+
+    `seen`: takes the whole text, piece by piece. Raises: as `packed_lines`.
+    """
+
+    def __init__(self, path: str, *, seen: Callable[[bytes], object]) -> None:
+        self._path, self._seen = path, seen
+        self.totals = (0, 0, 0)
+
+    def __iter__(self) -> Iterator[bytes]:
+        rest, told, entries = b"", list[bytes](), 0
+        for piece in unpacked_pieces(self._path):
+            self._seen(piece)
+            text, _, rest = (rest + piece).rpartition(b"\n")
+            if len(rest) > _LONGEST:
+                raise ManifestDamaged(f"{self._path}: the manifest is damaged: it has a line without an end")
+            if text.startswith(b"#") or b"\n#" in text:  # the begin or the end
+                lines = text.split(b"\n")
+                told += [line for line in lines if line.startswith(b"#")]
+                text = b"\n".join(line for line in lines if not line.startswith(b"#"))
+            if text:
+                entries += text.count(b"\n") + 1
+                yield text
+        if rest or not told or told[0] not in _FORMATS:
+            raise ManifestDamaged(f"{self._path}: the manifest is cut short, or something follows it")
+        if told[0] in TAGGED:
+            _check_tag_line(self._path, told.pop())
+        _check_end(self._path, told[-1], entries, None)
+        match = _END.fullmatch(told[-1])
+        self.totals = (entries, int(match[2]), int(match[3])) if match else self.totals
+
+
 def _check_end(path: str, line: bytes, entries: int, after: bytes | None) -> None:
     match = _END.fullmatch(line)
     if not match or int(match[1]) != entries or after is not None:

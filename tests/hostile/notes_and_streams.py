@@ -31,6 +31,7 @@ from orchestrator.engines.rsync.look_record import (
     RecordReader,
     RecordUnusable,
     RecordWriter,
+    pack_entries,
 )
 from orchestrator.engines.rsync.source_summary import survey_tree
 from orchestrator.engines.zfs.commands.progress import ZfsMeter
@@ -122,8 +123,8 @@ def record() -> bytes:
     )
     with tempfile.TemporaryDirectory() as folder:
         writer = RecordWriter(f"{folder}/look", header)
-        writer.add(SOURCE, LISTED.split(b"\0"))
-        writer.add(COPY, LISTED.split(b"\0"))
+        writer.add(SOURCE, pack_entries(LISTED.split(b"\0")))
+        writer.add(COPY, pack_entries(LISTED.split(b"\0")))
         writer.end(2, 1)
         return Path(folder, "look").read_bytes()
 

@@ -1,12 +1,14 @@
 """Lines of an older manifest hold for a new copy, but none of an entry that differs in anything, or that a sum cannot tell."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from orchestrator.verify.carried_lines import CarriedLines, ListedEntries, NotCarried
-from orchestrator.verify.entry import ManifestEntry, format_line, line_of
+from orchestrator.verify.entry import ManifestEntry, escape, format_line, line_of, sort_key
+from orchestrator.verify.manifest import ManifestTotals
 
 
 @dataclass(frozen=True)
@@ -20,14 +22,18 @@ class Listed:
     uid: int = 5
     gid: int = 6
     inode: int = 99
+    names: int = 2
     digest: str = "xxh128:00ff"
     attributes: str = "-"
     kind: str = field(default="f")
+    changed: int = 1800000000
+    target: bytes = b""
 
     @property
     def record(self) -> bytes:
-        told = (self.path, self.kind.encode(), self.size, self.mtime, self.mode, self.uid, self.gid, self.inode)
-        return b"%b//%b\t%d\t%b\t%o\t%d\t%d\t2\t%d\t\t1800000000.0000000000" % told
+        told = (self.path, self.kind.encode(), self.size, self.mtime, self.mode, self.uid, self.gid)
+        names = (self.names, self.inode, self.target, self.changed)
+        return b"%b//%b\t%d\t%b\t%o\t%d\t%d" % told + b"\t%d\t%d\t%b\t%d.0000000000" % names
 
     @property
     def line(self) -> bytes:
@@ -39,93 +45,84 @@ class Listed:
         return format_line(entry)[:-1]
 
 
-def copied(*files: Listed) -> ListedEntries:
-    found = ListedEntries(())
-    found.add_copy([each.record for each in files])
+def listed(*files: Listed, apart: Iterable[bytes] = ()) -> ListedEntries:
+    found = ListedEntries(frozenset(apart))
+    found.add([each.record for each in files])
     return found
 
 
-def carried(*files: Listed, attributes: Any = lambda _: "-") -> CarriedLines:
-    lines = CarriedLines((), "xxh128", attributes)
-    lines.read(each.line for each in files)
+def texts(*files: Listed, at_once: int = 2) -> Iterator[bytes]:
+    """The lines as they are read, so many at once."""
+    lines = [each.line for each in sorted(files, key=lambda each: sort_key(each.path))]
+    return (b"\n".join(lines[at : at + at_once]) for at in range(0, len(lines), at_once))
+
+
+def carried(*files: Listed, apart: Iterable[bytes] = (), at_once: int = 2) -> CarriedLines:
+    lines = CarriedLines(frozenset(apart), "xxh128")
+    lines.read(texts(*files, at_once=at_once))
     return lines
 
 
 OTHER = Listed(path=b"e", inode=3)
 
 
-@pytest.mark.parametrize("mtime", [b"1700000000.1234567890", b"-2.5000000000", b"0.0000000010", b"5.0000000000"])
-@pytest.mark.parametrize("path", [b"a b", b"\xff", b"#;+"])
-def test_lines_are_of_the_same_files_in_any_order(path: bytes, mtime: bytes) -> None:
-    one = Listed(path=path, mtime=mtime)
-    assert copied(OTHER, one).lines == carried(one, OTHER).sum
+@pytest.mark.parametrize("path", [b"a b", b"\xff", b"#;+", b"a\\b", b"new\nline", b"tab\t", b"r\r"])
+def test_the_same_files_have_one_sum_in_any_order_whatever_names_they_have_besides(path: bytes) -> None:
+    before, now = Listed(path=path), Listed(path=path, names=3, changed=1900000000)
+    assert listed(OTHER, before).sum == listed(now, OTHER).sum
 
 
-@pytest.mark.parametrize("change", ["size", "mode", "uid", "gid", "inode"])
+@pytest.mark.parametrize("change", ["size", "mode", "uid", "gid", "inode", "path", "mtime"])
 def test_a_sum_shows_each_difference(change: str) -> None:
-    ones: dict[str, Any] = {change: 1}
-    one, other = Listed(), replace(Listed(), **ones)
-    assert copied(one).lines != carried(other).sum
-    source = ListedEntries(())
-    source.add_source([one.record])
-    assert (source.content == copied(other).content) == (change == "inode"), "each side has inodes of its own"
+    values: dict[str, Any] = {"path": b"d/other", "mtime": b"1700000000.1234567880"}
+    other = replace(Listed(), **{change: values.get(change, 1)})
+    assert listed(Listed()).sum != listed(other).sum
 
 
-def test_a_sum_shows_another_time_and_another_path() -> None:
-    for other in (Listed(mtime=b"1700000000.1234567880"), Listed(path=b"d/other")):
-        assert copied(Listed()).lines != carried(other).sum
-
-
-@pytest.mark.parametrize("path", [b"a\\b", b"new\nline", b"tab\t", b"r\r"])
-def test_names_that_are_written_with_escapes_are_compared_one_by_one(path: bytes) -> None:
-    odd = Listed(path=path)
-    found, lines = copied(odd, OTHER), carried(odd, OTHER)
-    assert list(found.held) == [path]
-    assert found.lines == lines.sum
-    assert list(lines.rows) == [path]
+def test_a_file_more_or_twice_is_counted() -> None:
+    assert (listed().count, listed(Listed()).count, listed(Listed(), OTHER, Listed()).count) == (0, 1, 3)
 
 
 def test_what_was_named_and_what_is_no_file_is_held() -> None:
-    found = ListedEntries({b"e"})
-    folder = Listed(path=b"d", kind="d")
-    found.add_source([Listed().record, OTHER.record, folder.record])
-    assert set(found.held) == {b"e", b"d"}
-    before = found.content
-    found.hold(b"d/file", Listed().record)
-    found.hold(b"d/file", Listed().record)
-    assert (before != 0, found.content) == (True, 0)
+    folder, link = Listed(path=b"d", kind="d"), Listed(path=b"l\t", kind="l", target=b"a//f\tb\t")
+    found = listed(Listed(), OTHER, folder, link, apart=[b"e"])
+    assert set(found.held) == {b"e", b"d", b"l\t"}
+    assert found.held[b"e"] == OTHER.record
+    assert (found.sum, found.count) == (listed(Listed()).sum, 1)
 
 
-@pytest.mark.parametrize(
-    ("line", "copy"),
-    [("-", None), ("", "-"), ("u00", "-"), ("u00", "u01")],
-    ids=["not asked for", "not read", "gone", "changed"],
-)
-def test_a_line_whose_attributes_are_not_the_copys_ends_it(line: str, copy: str | None) -> None:
+@pytest.mark.parametrize("digest", ["!", "sha256:1", "-"])
+def test_a_file_without_such_a_digest_ends_it_unless_it_was_named(digest: str) -> None:
     with pytest.raises(NotCarried):
-        carried(Listed(attributes=line), attributes=None if copy is None else lambda _: copy)
+        carried(replace(OTHER, digest=digest), Listed())
+    assert list(carried(replace(OTHER, digest=digest), Listed(), apart=[b"e"]).rows) == [b"e"]
 
 
-def test_attributes_are_carried_where_the_copy_has_them() -> None:
-    assert carried(Listed(attributes="u00"), attributes=lambda _: "u00").files == 1
-    assert carried(Listed(attributes=""), attributes=None).files == 1
+NAMES = [b"a", b"a\nb", b"b", b"b/c", b"c!", b"c", b"d", b"e\\", b"f"]
 
 
-def test_lines_and_new_entries_are_merged_in_order() -> None:
-    names = [b"a", b"b", b"c!", b"c", b"d"]
-    lines = carried(*(Listed(path=name, digest="sha256:1" if name == b"b" else "xxh128:1") for name in names))
-    assert list(lines.rows) == [b"b"], "its digest is of another kind"
-    new = [line_of(ManifestEntry(name, "d", 0, 1, 0o755, 0, 0, 1, 1)) for name in (b"", b"aa", b"b", b"z")]
-    older = [Listed(path=name).line for name in names]
-    merged = b"".join(lines.with_others(older, new))
-    assert [line.split(b"\t")[9] for line in merged.splitlines()] == [b"", b"a", b"aa", b"b", b"c!", b"c", b"d", b"z"]
-    totals = lines.totals(new)
-    assert (totals.entries, totals.files, totals.bytes) == (8, 4, 28)
+@pytest.mark.parametrize("at_once", [1, 2, 3, 4, 20])
+@pytest.mark.parametrize("apart", [[], NAMES, [b"a"], [b"f"], [b"c!", b"e\\", b"no", b"zz"], [b"a\nb", b"c"]])
+def test_lines_and_new_entries_are_merged_in_order(apart: list[bytes], at_once: int) -> None:
+    files = [Listed(path=name) for name in NAMES]
+    lines = carried(*files, apart=apart, at_once=at_once)
+    there = [name for name in apart if name in NAMES]
+    assert sorted(lines.rows) == sorted(there)
+    new = sorted(
+        line_of(ManifestEntry(name, "f", 5, 1, 0o644, 0, 0, 1, 1)) for name in (b"", b"aa", b"zz", *there[1:])
+    )
+    merged = b"".join(lines.with_others(texts(*files, at_once=at_once), new))
+    names = sorted({*NAMES, b"", b"aa", b"zz"} - {*there[:1]}, key=sort_key)
+    assert [line.split(b"\t")[9] for line in merged.splitlines()] == [escape(name) for name in names]
+    kept = [line for line in merged.splitlines() if line.split(b"\t")[2] == b"7"]
+    assert len(kept) == len(NAMES) - len(there)
+    older = ManifestTotals(entries=len(NAMES), files=len(NAMES), bytes=7 * len(NAMES))
+    totals = lines.totals(older, new)
+    sizes = [int(line.split(b"\t")[2]) for line in merged.splitlines()]
+    assert (totals.entries, totals.files, totals.bytes) == (len(sizes), len(sizes), sum(sizes))
 
 
 def test_lines_out_of_order_are_refused() -> None:
-    lines = carried(Listed(path=b"b"), Listed(path=b"a"))
+    lines = carried(OTHER, apart=[b"e"])
     with pytest.raises(ValueError, match="out of order"):
         list(lines.with_others([Listed(path=b"b").line, Listed(path=b"a").line], []))
-    with pytest.raises(ValueError, match="twice"):
-        list(lines.with_others([Listed(path=b"b").line], [line_of(ManifestEntry(b"b", "d", 0, 1, 1, 0, 0, 1, 1))]))

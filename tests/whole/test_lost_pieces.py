@@ -114,7 +114,7 @@ def test_a_state_on_ext4_that_root_filled_is_full(house: House, tmp_path: Path) 
         house.state.mkdir(mode=0o700)
         assert house.run(house.job()).outcome == "done"
         fill_up(house.state / "fill")
-        house.write("other", "content")
+        (house.source / "other").symlink_to("what is plain comes without rsync")
         full = house.call("status")
         assert (full.code, full["unrecorded"]["why"].endswith("its filesystem is full")) == (4, True), full
         ran = house.run()
@@ -138,7 +138,7 @@ def test_the_end_is_recorded_though_something_else_fills_the_state_meanwhile(
         house.state = (disk or tmp_path) / "state"
         house.state.mkdir(mode=0o700, exist_ok=True)
         assert house.run(house.job(retry={"attempts": 1})).outcome == "done"
-        house.write("other", "content")
+        (house.source / "other").symlink_to("what is plain comes without rsync")
         full = {**house.environment, "PATH": _filler(house, tmp_path / "bin")}
         house.environment = full
         ran = house.run()

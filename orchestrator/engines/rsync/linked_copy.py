@@ -3,7 +3,7 @@
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Command, FileCloning, Pipeline, Step, TreeLinking
+from orchestrator.domain.plan import Command, FileCloning, FolderTimes, Pipeline, SmallFileCopy, Step, TreeLinking
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest
@@ -11,6 +11,7 @@ from orchestrator.engines.rsync import commands, script_commands
 from orchestrator.engines.rsync.model import LARGE_FILE, PARTIAL, RESERVED, DifferingPaths, RsyncSurvey
 from orchestrator.engines.rsync.options import options_of
 
+MOST_BY_CALLS = 20_000  # paths; one thread, so with more a program beside it is quicker
 Stage = tuple[Step, ...]
 
 
@@ -157,7 +158,23 @@ def copy_by_name(
         expected=None if moving is None else Bytes(moving),
         needs=((names, _listed(paths)),),
     )
-    return (*before, *((copy,) if paths else ()), _times_by_name(job, world, work, differing, request))
+    copies = (_by_calls_first(copy[0], job, world, work, paths, request),) if paths else ()
+    return (*before, *((copies,) if paths else ()), _times_by_name(job, world, work, differing, request))
+
+
+def _by_calls_first(
+    copy: Step, job: Job, world: RsyncSurvey, work: Location, paths: tuple[bytes, ...], request: RunRequest
+) -> Step:
+    """Return the copy with small files written by system calls before it, which for few takes less than its start; else as it is."""
+    from orchestrator.engines.rsync.write_ahead import may_write
+
+    if len(paths) > MOST_BY_CALLS or not may_write(job, world) or not isinstance(copy.work, Pipeline):
+        return copy
+    ((left, _),) = copy.needs
+    here = SmallFileCopy(
+        tree=work, source=job.source, paths=paths, moved=f"{request.notes}/moved-small", left=left, otherwise=copy.work
+    )
+    return replace(copy, work=here, needs=())
 
 
 def _copy_large(
@@ -227,7 +244,12 @@ def _times_by_name(
         while slash and above not in found:
             found[above] = None
             above, slash, _ = above.rpartition(b"/")
-    return folder_times(job, world, work, request, names=names, listed=_listed(found))
+    (times,) = folder_times(job, world, work, request, names=names, listed=_listed(found))
+    local = job.source.host is None and work.host is None
+    if not (local and world.target.by_root and isinstance(times.work, Pipeline)):
+        return (times,)
+    here = FolderTimes(tree=work, source=job.source, paths=tuple(found), left=names, otherwise=times.work)
+    return (replace(times, work=here, needs=()),)
 
 
 def folder_times(

@@ -6,6 +6,7 @@ frame has a digest of its own, so that what is listed as it was recorded is neit
 
 import json
 import os
+import stat
 import zlib
 from collections.abc import Iterator
 from typing import IO
@@ -24,11 +25,16 @@ _HEADER, _TOTALS, _DIGEST = b"h", b"t", b"d"
 # Behind an entry that may change once more without a sign: no listing has it, so it always counts as changed.
 YOUNG = b"~"
 _LONGEST = 256 << 20  # bytes of a frame, unpacked
+ENTRY_KINDS = {
+    stat.S_IFDIR: b"d", stat.S_IFREG: b"f", stat.S_IFLNK: b"l", stat.S_IFIFO: b"p", stat.S_IFSOCK: b"s", stat.S_IFCHR: b"c",
+    stat.S_IFBLK: b"b",
+}  # fmt: skip
 _HASH = 32
+_SECOND = 10**9
 _HEAD = 1 + 4 + 4 + _HASH  # kind, bytes that follow, entries, digest of what they are unpacked
 
 
-class RecordUnusable(Exception):
+class RecordUnusable(ValueError):
     """A record that is not there, or not whole: then rsync looks at everything."""
 
 
@@ -74,10 +80,31 @@ def listing_command(root: Location) -> Command:
 
 def list_root(path: str) -> bytes:
     """Return the entry of a tree's root, as the listing has it. Raises: OSError."""
-    seen = os.stat(path)
-    told = (seen.st_size, *divmod(seen.st_mtime_ns, 10**9), seen.st_mode & 0o7777, seen.st_uid, seen.st_gid)
-    names = (seen.st_nlink, seen.st_ino, *divmod(seen.st_ctime_ns, 10**9))
-    return b"//d\t%d\t%d.%09d0\t%o\t%d\t%d\t" % told + b"%d\t%d\t\t%d.%09d0" % names
+    return form_entry(b"", os.stat(path), b"")
+
+
+def form_entry(path: bytes, seen: os.stat_result, link: bytes) -> bytes:
+    """Return an entry as the listing has it. `path`: below the root; `seen`: its status; `link`: what a link says."""
+    kind = ENTRY_KINDS[stat.S_IFMT(seen.st_mode)]
+    told = (path, kind, seen.st_size, *divmod(seen.st_mtime_ns, 10**9), seen.st_mode & 0o7777, seen.st_uid, seen.st_gid)
+    names = (seen.st_nlink, seen.st_ino, link, *divmod(seen.st_ctime_ns, 10**9))
+    return b"%b//%b\t%d\t%d.%09d0\t%o\t%d\t%d\t" % told + b"%d\t%d\t%b\t%d.%09d0" % names
+
+
+def mark_young(entries: list[bytes], limit_ns: int) -> list[bytes]:
+    """Return the entries, those marked that changed at that time or later: one more change might not show.
+
+    Where a filesystem counts whole seconds, from the begin of that second.
+    """
+    limit, second = b"%d.%09d0" % divmod(limit_ns, _SECOND), b"%d.0000000000" % (limit_ns // _SECOND)
+    times = [entry.rpartition(b"\t")[2] for entry in entries]
+    if max(times) < second:
+        return entries
+    young = (at >= limit or at.endswith(b".0000000000") for at in times)
+    return [
+        entry + YOUNG if is_young and at >= second else entry
+        for entry, at, is_young in zip(entries, times, young, strict=True)
+    ]
 
 
 def path_of(entry: bytes) -> bytes:
@@ -99,15 +126,18 @@ class RecordWriter:
         self._digest = sha256()
         with_all = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         self._file = os.fdopen(os.open(self._new, with_all, 0o600), "wb")
-        self._frame(_HEADER, json.dumps({name: getattr(header, name) for name in _FIELDS}).encode(), 0)
+        self._frame(_HEADER, pack_content(json.dumps({name: getattr(header, name) for name in _FIELDS}).encode(), 0))
 
-    def add(self, tree: bytes, entries: list[bytes]) -> None:
+    def add(self, tree: bytes, entries: "PackedEntries") -> None:
         """Write entries of one tree, in the order in which they were listed."""
-        self._frame(tree, b"\0".join(entries), len(entries))
+        self._frame(tree, entries)
 
-    def end(self, entries: int, files: int, *, root: bytes = b"") -> None:
-        """Write the totals of the copy, its root excluded, and give the file its name. `root`: its root, where no frame has it."""
-        self._frame(_TOTALS, b"%d %d %b" % (entries, files, root), 0)
+    def end(self, entries: int, files: int, *, root: bytes = b"", manifest: str = "") -> None:
+        """Write the totals of the copy, its root excluded, and give the file its name. `root`: its root, where no frame has it.
+
+        `manifest`: the digest of the point's manifest where its lines say of each entry what is recorded here.
+        """
+        self._frame(_TOTALS, pack_content(b"%d %d %b %b" % (entries, files, manifest.encode(), root), 0))
         self._file.write(_DIGEST + self._digest.digest())
         self._file.close()
         os.rename(self._new, self._path)
@@ -118,9 +148,9 @@ class RecordWriter:
         if os.path.lexists(self._new):
             os.unlink(self._new)
 
-    def _frame(self, kind: bytes, content: bytes, entries: int) -> None:
-        packed = zlib.compress(content, 1)
-        head = b"%b%b%b%b" % (kind, len(packed).to_bytes(4, "big"), entries.to_bytes(4, "big"), _digest(content))
+    def _frame(self, kind: bytes, entries: "PackedEntries") -> None:
+        packed = entries.packed
+        head = b"%b%b%b%b" % (kind, len(packed).to_bytes(4, "big"), entries.count.to_bytes(4, "big"), entries.digest)
         self._digest.update(head)
         self._file.write(head)
         self._file.write(packed)
@@ -133,23 +163,23 @@ def _digest(content: bytes) -> bytes:
 
 
 class PackedEntries:
-    """Some entries of a record, still packed. `count`: how many they are."""
+    """Some entries of a record, packed. `count`: how many they are; `digest`: of what they are unpacked."""
 
     def __init__(self, packed: bytes, count: int, digest: bytes) -> None:
-        self._packed, self.count, self._digest = packed, count, digest
+        self.packed, self.count, self.digest = packed, count, digest
 
-    def is_as(self, entries: list[bytes]) -> bool:
-        """Return whether these are the entries."""
-        return len(entries) == self.count and _digest(b"\0".join(entries)) == self._digest
+    def is_as(self, count: int, content: bytes) -> bool:
+        """Return whether these are the entries. `content`: so many, with NUL between them."""
+        return count == self.count and _digest(content) == self.digest
 
     def content(self) -> bytes:
         """Unpack the frame. Raises: RecordUnusable."""
         unpacker = zlib.decompressobj()
         try:
-            content = unpacker.decompress(self._packed, _LONGEST)
+            content = unpacker.decompress(self.packed, _LONGEST)
         except zlib.error as error:
             raise RecordUnusable from error
-        if not unpacker.eof or _digest(content) != self._digest:
+        if not unpacker.eof or _digest(content) != self.digest:
             raise RecordUnusable
         return content
 
@@ -158,11 +188,22 @@ class PackedEntries:
         return self.content().split(b"\0")
 
 
+def pack_entries(entries: list[bytes]) -> PackedEntries:
+    """Pack entries of one tree, in the order in which they were listed."""
+    return pack_content(b"\0".join(entries), len(entries))
+
+
+def pack_content(content: bytes, count: int) -> PackedEntries:
+    """Pack so many entries with NUL between them. Most of it runs beside other threads."""
+    return PackedEntries(zlib.compress(content, 1), count, _digest(content))
+
+
 class RecordReader:
     """The reader of a record. What it yields counts only once `frames` has come to its end, where the digest is compared."""
 
     entries = files = 0  # of the copy, once all was read
     root = b""  # of the copy, where no frame has it
+    manifest = ""  # the digest of the point's, where its lines say what is recorded here
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._heads = file, sha256()
@@ -182,8 +223,8 @@ class RecordReader:
         before = self._heads.digest()
         if found[0] != _TOTALS or self._file.read(1 + len(before) + 1) != _DIGEST + before:
             raise RecordUnusable
-        entries, files, self.root = found[1].content().split(b" ", 2)
-        self.entries, self.files = int(entries), int(files)
+        entries, files, manifest, self.root = found[1].content().split(b" ", 3)
+        self.entries, self.files, self.manifest = int(entries), int(files), manifest.decode("ascii")
 
     def _next(self) -> tuple[bytes, PackedEntries]:
         head = self._file.read(_HEAD)
@@ -204,13 +245,12 @@ class ListingDifference:
         self.gone: set[bytes] = set()
         self.new: set[bytes] = set()
 
-    def compare(self, recorded: PackedEntries, now: list[bytes]) -> int:
-        """Compare a part of both listings; return how many entries are held. Raises: RecordUnusable."""
-        return self.held if recorded.is_as(now) else self.exchange(recorded.entries(), now)
-
     def exchange(self, gone: list[bytes], new: list[bytes]) -> int:
         """Note entries of the record that may be gone, and such as may be new; return how many are held."""
         if gone != new:
+            if len(gone) == len(new):  # mostly the same entries in the same places
+                apart = [pair for pair in zip(gone, new, strict=True) if pair[0] != pair[1]]
+                gone, new = [one for one, _ in apart], [other for _, other in apart]
             self.gone.update(gone)
             self.new.update(new)
             common = self.gone & self.new

@@ -156,7 +156,7 @@ class Look:
     point was made; empty: unknown. `own`: a look of our own was enough, and rsync compared what it found; `clean`: all was as recorded.
     `why`: the reason why it was not. `whole_ns`, `since`: when rsync last compared everything, and how many looks were our own since.
     `clock_ns`: the clock less the time since boot, when the look began. `verified`: what is as recorded at the source has the attributes
-    that the point's manifest says. `recording`: for the next look.
+    that the point's manifest says, whose digest is `manifest`; empty: unknown. `recording`: for the next look.
     """
 
     began_ns: int
@@ -169,6 +169,7 @@ class Look:
     whole_ns: int = 0
     since: int = 0
     verified: bool = False
+    manifest: str = ""
     recording: "NextLook | None" = None
 
 

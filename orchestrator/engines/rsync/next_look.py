@@ -5,9 +5,10 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
+from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command
 from orchestrator.engines.rsync.look_record import (
@@ -15,17 +16,20 @@ from orchestrator.engines.rsync.look_record import (
     COPY,
     LISTED,
     SOURCE,
-    YOUNG,
     ListingDifference,
     LookHeader,
     PackedEntries,
     RecordReader,
     RecordUnusable,
     RecordWriter,
+    form_entry,
     list_root,
     listing_command,
+    mark_young,
+    pack_entries,
     path_of,
 )
+from orchestrator.engines.rsync.source_frames import SourceFrames
 from orchestrator.process.mounted import read_mounted
 
 # Those known to give each change of an entry, of its attributes too, a new time of change, and to keep inodes; since which Linux.
@@ -77,25 +81,18 @@ def oldest_young(began_ns: int) -> int:
     return began_ns - _YOUNG
 
 
-def mark_young(entries: list[bytes], limit_ns: int) -> list[bytes]:
-    """Return the entries, those marked that changed at that time or later: one more change might not show.
-
-    Where a filesystem counts whole seconds, from the begin of that second.
-    """
-    limit, second = b"%d.%09d0" % divmod(limit_ns, _SECOND), b"%d.0000000000" % (limit_ns // _SECOND)
-    times = [entry.rpartition(b"\t")[2] for entry in entries]
-    if max(times) < second:
-        return entries
-    young = (at >= limit or at.endswith(b".0000000000") for at in times)
-    return [
-        entry + YOUNG if is_young and at >= second else entry
-        for entry, at, is_young in zip(entries, times, young, strict=True)
-    ]
-
-
 def count_files(entries: Iterable[bytes]) -> int:
     """Return how many of the entries are files."""
     return sum(entry.partition(b"//")[2].startswith(b"f") for entry in entries)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookDifferences:
+    """The entries in which a look found both sides otherwise than recorded, and the source as it listed it."""
+
+    source: ListingDifference
+    copy: ListingDifference
+    frames: SourceFrames
 
 
 class NextLook:
@@ -106,20 +103,22 @@ class NextLook:
     """
 
     form = LISTED
+    entry = staticmethod(form_entry)
 
     def __init__(
         self, path: str, source: Location, *, settings: str, look_ns: int, whole_ns: int, since: int, differing: frozenset[bytes],
-        carries: bool,
+        carries: bool, seen: LookDifferences | None,
     ) -> None:  # fmt: skip
         """Make one, which has no effect until it begins. `look_ns`: when this run's look began; the rest is the header's."""
         self._path, self._source = path, source
         self._settings, self._look_ns, self._whole_ns, self._since = settings, look_ns, whole_ns, since
-        self.differing, self.carries = differing, carries
+        self.differing, self.carries, self._seen = differing, carries and seen is not None, seen
         self.began_ns = 0
-        self.point = ""
+        self.point = self.manifest = ""
         self._guard = threading.RLock()  # both sides are listed at once
+        self._filesystems = ("", "")
         self._writer: RecordWriter | None = None
-        self._known: Iterator[PackedEntries] | None = None
+        self._sources: Iterator[PackedEntries] | None = None
 
     def __eq__(self, other: object) -> bool:
         """Plans are compared by what they do."""
@@ -128,18 +127,19 @@ class NextLook:
     def __hash__(self) -> int:
         return hash(self._path)
 
-    def begin(self, tree: Location, point: str, *, carried: bool) -> None:
-        """Begin anew, before either side is listed. `carried`: the source's entries are compared with the last record."""
+    def begin(self, tree: Location, point: str, *, carried: bool) -> bool:
+        """Begin anew, before either side is listed; return whether it is recorded. `carried`: the source as this run's look listed it."""
         self.drop()
-        self.point = point
+        self.point, self.manifest = point, ""
         with self._giving_up():
             self._begin(tree, point, carried=carried)
+        return self._writer is not None
 
     def _begin(self, tree: Location, point: str, *, carried: bool) -> None:
         source, copy = filesystem_of(self._source.path), filesystem_of(tree.path)
         if not source or not copy:
             return
-        self.began_ns = next_tick()
+        self.began_ns, self._filesystems = next_tick(), (source, copy)
         header = LookHeader(
             settings=self._settings, made_with=self._settings, point=point, source=source, copy=copy, made_ns=self.began_ns,
             whole_ns=self._whole_ns, since=self._since, verified=True,
@@ -148,8 +148,10 @@ class NextLook:
         self._writer = RecordWriter(self._path, header)
         self._tree, self._root, self._root_attributes = tree.path, b"", attributes_of(tree.path)
         self._entries, self._files = -1, 0
-        self._difference = ListingDifference()
-        self._known = _source_frames(self._path) if carried else None
+        self._sources = None
+        if carried and self._seen is not None:
+            recorded = _frames(self._path, SOURCE)
+            self._sources = self._seen.frames.packed(recorded, oldest_young(self._look_ns))
 
     def listing(self, tree: Location) -> Command:
         """Return the command that lists a tree as the record has it."""
@@ -173,39 +175,70 @@ class NextLook:
     def _add(self, entries: list[bytes], *, copy: bool) -> None:
         if self._writer is None:
             return
-        if not copy and self._known is not None:
-            self._compare(entries)
         if copy:
             self._entries, self._files = self._entries + len(entries), self._files + count_files(entries)
             if entries[0].startswith(b"//"):  # what is published gets another time of change
                 self._root, entries = entries[0], entries[1:]
         if entries:
             limit = self.began_ns if copy else oldest_young(self._look_ns)
-            marked = mark_young(entries, limit)
-            with self._guard:
-                if self._writer is not None:  # the other side may just have given it up
-                    self._writer.add(COPY if copy else SOURCE, marked)
+            self._write(COPY if copy else SOURCE, pack_entries(mark_young(entries, limit)))
+        if copy and self._sources is not None and (frame := next(self._sources, None)) is not None:
+            self._write(SOURCE, frame)  # in turns, so that the next look reads both listings at once
 
-    def _compare(self, entries: list[bytes]) -> None:
-        frame = next(self._known, None) if self._known is not None else None
-        if frame is not None and len(entries) in (frame.count, BATCH):
-            self._difference.compare(frame, entries)
-        else:
-            self._difference.exchange(frame.entries() if frame is not None else [], entries)
+    def _write(self, which: bytes, frame: PackedEntries) -> None:
+        with self._guard:
+            if self._writer is not None:  # the other side may just have given it up
+                self._writer.add(which, frame)
 
-    def changed(self) -> dict[bytes, bytes | None] | None:
-        """Return the paths at which the source is not listed as it was recorded, each with its entry now; None: it is gone.
-
-        None for all where the record says nothing.
-        """
+    def end_source(self) -> None:
+        """Record what is left of the source as the look listed it, once all of the copy is listed."""
         with self._giving_up():
-            for frame in self._known or ():
-                self._difference.exchange(frame.entries(), [])
-        if self._writer is None:
-            return None
-        found: dict[bytes, bytes | None] = {path_of(entry): None for entry in self._difference.gone}
-        found.update((path_of(entry), entry) for entry in self._difference.new)
-        return found
+            for frame in self._sources or ():
+                self._write(SOURCE, frame)
+
+    def touched(self) -> frozenset[bytes]:
+        """Return all paths that the run may have touched, or of which its look found either side otherwise than recorded.
+
+        The folders above are among them, and the root: they get their times after the copy, and what leaves them meanwhile shows there.
+        """
+        paths = set(self.differing)
+        if self._seen is not None:
+            for difference in (self._seen.source, self._seen.copy):
+                paths.update(map(path_of, difference.gone), map(path_of, difference.new))
+        found = {b"", *paths} - {b"."}  # as rsync calls the root
+        for path in paths:
+            above = path.rpartition(b"/")[0]
+            while above not in found:
+                found.add(above)
+                above = above.rpartition(b"/")[0]
+        return frozenset(found)
+
+    def changed(self, now: Mapping[bytes, bytes | None]) -> set[bytes]:
+        """Return those of some paths of the source that are not as the last record has them. `now`: their entries; None: it is gone."""
+        before: dict[bytes, bytes] = {}
+        if self._seen is not None:
+            before = dict.fromkeys(map(path_of, self._seen.source.new), b"")
+            before |= {path_of(entry): entry for entry in self._seen.source.gone}
+        return {
+            path
+            for path, entry in now.items()
+            if (entry != before[path] if path in before else entry is None or _changed_since(entry, self._look_ns))
+        }
+
+    def older_copy(self, point: str, manifest: str) -> Iterator[list[bytes]]:
+        """Yield the entries of a point as the last record has them, many at once; its root is none of them.
+
+        What was yielded counts once all was. `manifest`: its digest. Raises: ValueError where the record is of another; OSError.
+        """
+        with open(self._path, "rb") as file:
+            record = RecordReader(file)
+            for which, frame in record.frames():
+                if which == COPY:
+                    yield frame.entries()
+            header = record.header
+            same = (header.point, header.source, header.copy) == (point, *self._filesystems)
+            if not (same and header.verified and record.manifest == manifest):
+                raise RecordUnusable
 
     def complete(self, tree: Location) -> bool:
         """Give the record its name; return whether there is one. `tree`: the copy where it lies now. Raises: OSError.
@@ -220,7 +253,7 @@ class NextLook:
         if not same or attributes_of(tree.path) != self._root_attributes:
             self.drop()
             return False
-        self._writer.end(self._entries, self._files, root=mark_young([root], now)[0])
+        self._writer.end(self._entries, self._files, root=mark_young([root], now)[0], manifest=self.manifest)
         self._writer = None
         return True
 
@@ -233,14 +266,21 @@ class NextLook:
                     writer.drop()
 
 
+def _changed_since(entry: bytes, began_ns: int) -> bool:
+    """Return whether an entry changed at that time or later; of a time in whole seconds, whether it may have."""
+    second, _, rest = entry.rpartition(b"\t")[2].partition(b".")
+    at_ns = int(second) * _SECOND + int(rest[:9])
+    return at_ns >= (began_ns if at_ns % _SECOND else began_ns // _SECOND * _SECOND)
+
+
 def attributes_of(path: str) -> dict[str, bytes]:
     """Return the attributes of a folder, access lists among them. Raises: OSError."""
     return {name: os.getxattr(path, name) for name in os.listxattr(path)}
 
 
-def _source_frames(path: str) -> Iterator[PackedEntries]:
-    """Yield the source's frames of a record. Raises: RecordUnusable · OSError."""
+def _frames(path: str, wanted: bytes) -> Iterator[PackedEntries]:
+    """Yield one side's frames of a record. Raises: RecordUnusable · OSError."""
     with open(path, "rb") as file:
         for which, frame in RecordReader(file).frames():
-            if which == SOURCE:
+            if which == wanted:
                 yield frame

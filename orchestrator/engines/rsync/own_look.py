@@ -28,6 +28,7 @@ from orchestrator.engines.rsync.large_files import LargeFiles
 from orchestrator.engines.rsync.look_record import (
     BATCH,
     COPY,
+    ENTRY_KINDS,
     SOURCE,
     YOUNG,
     ListingDifference,
@@ -36,19 +37,22 @@ from orchestrator.engines.rsync.look_record import (
     RecordUnusable,
     RecordWriter,
     listing_command,
+    mark_young,
+    pack_entries,
     path_of,
 )
 from orchestrator.engines.rsync.model import RESERVED, DifferingPaths, Look, RsyncSurvey, TargetSurvey
 from orchestrator.engines.rsync.next_look import (
+    LookDifferences,
     NextLook,
     count_files,
     filesystem_of,
     kernel_time,
-    mark_young,
     next_tick,
     oldest_young,
 )
 from orchestrator.engines.rsync.options import options_of
+from orchestrator.engines.rsync.source_frames import SourceFrames
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed
 
@@ -56,10 +60,6 @@ _MOST = 100_000  # entries that differ; with more rsync's look is as quick
 _SECOND = 10**9
 _CLOCK_SET = _SECOND  # from here on the clock was set, not only read a little later
 _LONGEST_TRUST = 30 * 86400 * _SECOND
-_KINDS = {
-    stat.S_IFDIR: b"d", stat.S_IFREG: b"f", stat.S_IFLNK: b"l", stat.S_IFIFO: b"p", stat.S_IFSOCK: b"s", stat.S_IFCHR: b"c",
-    stat.S_IFBLK: b"b",
-}  # fmt: skip
 
 
 class WholeLook(Exception):
@@ -94,11 +94,13 @@ def look_around(
                 look = replace(look, made_with=header.made_with)
             _require_current(job, target, header, settings, began, looks=_count_looks(path), again=request.again)
             look = replace(look, whole_ns=header.whole_ns, since=header.since + _count_looks(path))
-            source, copy = _compare(job, target.points[-1].tree, record, reader)
+            seen = _compare(job, target.points[-1].tree, record, reader, folder=request.looks)
+        source, copy = seen.source, seen.copy
         found = _ask(job, request, target, record, source, copy, run, reader)
         verified = header.verified and not copy.held
-        look = replace(look, own=True, clean=not (source.held or copy.held), verified=verified)
-        return _with_recording(job, path, look, found), found
+        manifest = record.manifest if verified else ""
+        look = replace(look, own=True, clean=not (source.held or copy.held), verified=verified, manifest=manifest)
+        return _with_recording(job, path, look, found, seen), found
     except FileNotFoundError:
         why = "no look was recorded before"
     except RecordUnusable:
@@ -112,13 +114,15 @@ def look_around(
     return _with_recording(job, path, replace(look, why=why), None), None
 
 
-def _with_recording(job: Job, path: str, look: Look, found: OwnLook | None) -> Look:
+def _with_recording(
+    job: Job, path: str, look: Look, found: OwnLook | None, seen: LookDifferences | None = None
+) -> Look:
     """Return the look with the record that a run may make for the next one."""
     differing = found.differing if found is not None else None
     carries = look.own and look.verified and differing is not None and look.made_with == look.settings
     recording = NextLook(
         path, job.source, settings=look.settings, look_ns=look.began_ns, whole_ns=_whole_ns(look), since=_since(look),
-        differing=frozenset((*differing.paths, *differing.folders)) if differing else frozenset(), carries=carries,
+        differing=frozenset((*differing.paths, *differing.folders)) if differing else frozenset(), carries=carries, seen=seen,
     )  # fmt: skip
     return replace(look, recording=recording)
 
@@ -203,22 +207,33 @@ def _require_current(
         raise WholeLook("30 days have gone since everything was compared")
 
 
-def _compare(
-    job: Job, tree: Location, record: RecordReader, reader: Reader
-) -> tuple[ListingDifference, ListingDifference]:
-    """List both trees and compare them with the record. Raises: WholeLook · RecordUnusable · PipelineFailed."""
-    found = {SOURCE: ListingDifference(), COPY: ListingDifference()}
+def _compare(job: Job, tree: Location, record: RecordReader, reader: Reader, *, folder: str) -> LookDifferences:
+    """List both trees and compare them with the record. Raises: WholeLook · RecordUnusable · PipelineFailed · OSError.
+
+    `folder`: takes what the source has otherwise than recorded, in a file without a name.
+    """
+    found, frames = {SOURCE: ListingDifference(), COPY: ListingDifference()}, SourceFrames(folder)
     with _listings(job, tree, reader) as listings:
         root = next(listings[COPY], b"")
         for which, recorded in record.frames():
-            if found[which].compare(recorded, list(islice(listings[which], recorded.count))) > _MOST:
+            listed = list(islice(listings[which], recorded.count))
+            content = b"\0".join(listed)
+            if recorded.is_as(len(listed), content):
+                if which == SOURCE:
+                    frames.keep_recorded()
+                continue
+            if which == SOURCE:
+                frames.keep(content, len(listed), recorded=True)
+            if found[which].exchange(recorded.entries(), listed) > _MOST:
                 raise WholeLook("too much differs from the last look")
         found[COPY].exchange([record.root], [root])
         for which, difference in found.items():
             while rest := list(islice(listings[which], BATCH)):
+                if which == SOURCE:
+                    frames.keep(b"\0".join(rest), len(rest), recorded=False)
                 if difference.exchange([], rest) > _MOST:
                     raise WholeLook("too much differs from the last look")
-    return found[SOURCE], found[COPY]
+    return LookDifferences(source=found[SOURCE], copy=found[COPY], frames=frames)
 
 
 @contextlib.contextmanager
@@ -236,6 +251,7 @@ class _PointEntries:
 
     def __init__(self, root: str) -> None:
         self._root, self._known = os.fsencode(root), dict[bytes, bytes | None]()
+        self.files: dict[bytes, tuple[int, int]] = {}  # size and time in nanoseconds of those that were looked at
 
     def kind(self, path: bytes) -> bytes | None:
         """Return the kind of an entry; None: it is not there."""
@@ -246,9 +262,12 @@ class _PointEntries:
 
     def _look(self, path: bytes) -> bytes | None:
         try:
-            return _KINDS.get(stat.S_IFMT(os.lstat(self._root + b"/" + path if path else self._root).st_mode))
+            seen = os.lstat(self._root + b"/" + path if path else self._root)
         except FileNotFoundError:
             return None
+        if stat.S_ISREG(seen.st_mode):
+            self.files[path] = (seen.st_size, seen.st_mtime_ns)
+        return ENTRY_KINDS.get(stat.S_IFMT(seen.st_mode))
 
 
 def _ask(
@@ -262,7 +281,9 @@ def _ask(
     look = parse.DryRunReader(job.tree)
     for path in reversed(gone):  # a folder after what was in it, as rsync tells them
         look.feed(_deleted_line(path, folder=held.kind(path) == b"d"))
-    passed = 0
+    if not options_of(job).hides:
+        listed = _feed_changed(listed, source, held, look)
+    passed = look.listed_bytes
     if listed:
         if run(script_commands.survey_links_command(None)) != b"closed\n":
             raise WholeLook("a link could lead rsync elsewhere in a path that it is told by name")
@@ -276,6 +297,37 @@ def _ask(
         files_before=files - counted.files_new + counted.files_gone, moving=passed,
     )  # fmt: skip
     return OwnLook(changes=changes, differing=look.differing(), large=look.large.files())
+
+
+def _feed_changed(
+    listed: list[bytes], source: ListingDifference, held: _PointEntries, look: parse.DryRunReader
+) -> list[bytes]:
+    """Give the counter plain files of which size or time differ, as rsync would name them; return the other paths, which it must compare.
+
+    Why only those: such a file is copied whatever else differs; of one with the same size and time only rsync knows whether anything does.
+    """
+    now = {path_of(entry): entry for entry in source.new}
+    root = b"" in listed  # with it rsync names what lies in it, too
+    left: list[bytes] = []
+    for path in listed:
+        kind, size, mtime, _, _, _, names, *_ = now.get(path, b"").partition(b"//")[2].split(b"\t") + [b""] * 8
+        there = held.files.get(path) if held.kind(path) == b"f" else None
+        if (
+            (root and b"/" not in path)
+            or kind != b"f"
+            or names != b"1"
+            or there in (None, (int(size), _nanoseconds(mtime)))
+        ):
+            left.append(path)
+        else:
+            look.feed(b"pf:>f.st......|%b|%b" % (size, path.replace(b"\\", b"\\#134")))
+    return left
+
+
+def _nanoseconds(mtime: bytes) -> int:
+    """Return a time as find prints it, in nanoseconds since 1970."""
+    second, _, rest = mtime.partition(b".")
+    return int(second) * _SECOND + int(rest[:9])
 
 
 def choose_candidates(
@@ -422,7 +474,8 @@ def record_look(
     writer = RecordWriter(path, header)
     try:
         entries, files, root = _list_both(job, tree, writer, reader, young=(oldest_young(look.began_ns), now))
-        writer.end(entries, files, root=root)
+        manifest = recording.manifest if recording is not None and made else look.manifest
+        writer.end(entries, files, root=root, manifest=manifest)
         _forget_looks(path)
     finally:
         writer.drop()
@@ -451,5 +504,5 @@ def _list_both(
                     continue
                 if which == COPY:
                     entries, files = entries + len(found), files + count_files(found)
-                writer.add(which, mark_young(found, limits[which]))
+                writer.add(which, pack_entries(mark_young(found, limits[which])))
     return entries, files, root

@@ -135,7 +135,7 @@ def parse_progress(chunk: bytes) -> int | None:
 
 
 class DryRunReader:
-    """A counter of the itemized lines of a survey; its memory use does not grow with their number."""
+    """A counter of the itemized lines of a survey; its memory use does not grow with their number. `listed_bytes`: of files that are copied."""
 
     def __init__(self, tree: SourceTree | None = None, *, most_differing: int = MOST_DIFFERING) -> None:
         self._tree = tree or SourceTree(root=Location(path="/"))
@@ -153,7 +153,7 @@ class DryRunReader:
         self.folders: dict[bytes, list[int]] = {}
         self._tail: deque[bytes] = deque(maxlen=_CLOSING)
         self._others = 0
-        self._left_out = self._files_left_out = self._moving = 0
+        self._left_out = self._files_left_out = self.listed_bytes = 0
         self.large = LargeFilesReader(parse_name)
 
     def feed(self, line: bytes) -> None:
@@ -195,7 +195,7 @@ class DryRunReader:
             self.other += 1
             if item[1:2] in (b"f", b"S", b"D") and len(self.altered) < MOST_ALTERED:
                 self.altered.append(parse_name(name))
-        self._moving += self.large.note(item, int(size), name) if item[1:2] == b"f" else 0
+        self.listed_bytes += self.large.note(item, int(size), name) if item[1:2] == b"f" else 0
 
     def _note_differing(self, item: bytes, name: bytes) -> None:
         if len(self._differing) <= self._most_differing:
@@ -244,12 +244,12 @@ class DryRunReader:
             self.counted(),
             entries_before=max(0, entries - self.created + self.deleted), entries_now=max(0, entries),
             files_before=max(0, files - self.files_new + self.files_gone), files_now=max(0, files),
-            moving=self._moving,
+            moving=self.listed_bytes,
         )  # fmt: skip
 
     def moving(self) -> int | None:
         """Return the bytes that rsync would copy; None when its final statistics are missing."""
-        return self._moving if parse_stats(b"\n".join(self._tail)) else None
+        return self.listed_bytes if parse_stats(b"\n".join(self._tail)) else None
 
     def counted(self) -> Changes:
         """Return what the lines alone say."""

@@ -127,7 +127,7 @@ def count_ahead_of_copy(job: Job, world: RsyncSurvey) -> int:
 
     Not where something is left out that only rsync knows. A later copy passes over what is there, and brings little.
     """
-    if world.points or options_of(job).hides or not _may_write(job, world):
+    if world.points or options_of(job).hides or not may_write(job, world):
         return 0
     if world.changes is None or (world.changes.entries_now or 0) < LEAST_AHEAD_OF_COPY:
         return 0
@@ -137,7 +137,7 @@ def count_ahead_of_copy(job: Job, world: RsyncSurvey) -> int:
 def count_ahead_of_large(job: Job, world: RsyncSurvey) -> int:
     """Return how many programs write large files before a copy within this machine, by root; or 0. One alone takes less time than rsync, too."""
     whole = sum(size for _, size in world.large)
-    if whole < LEAST_LARGE_AHEAD or not _may_write(job, world):
+    if whole < LEAST_LARGE_AHEAD or not may_write(job, world):
         return 0
     return min(len(world.large), whole // LEAST_LARGE_AHEAD, _shares(world) or _count_here(job) or 1)
 
@@ -146,7 +146,7 @@ def _count_here(job: Job) -> int:
     return count_ahead(job, job.source.path, job.target.location.path)
 
 
-def _may_write(job: Job, world: RsyncSurvey) -> bool:
+def may_write(job: Job, world: RsyncSurvey) -> bool:
     """Return whether files may be written before a copy into a new folder; not where rsync compares contents."""
     options, target = options_of(job), world.target
     if job.source.host or job.target.location.host or job.parts or target.work or world.mixed:

@@ -10,13 +10,14 @@ import pytest
 
 from orchestrator.domain.errors import BaseGone
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Pipeline
+from orchestrator.domain.plan import FolderTimes, SmallFileCopy
 from orchestrator.engines.rsync import commands, linked_copy
 from orchestrator.engines.rsync.errors import explain
 from orchestrator.engines.rsync.parse import DryRunReader
 from orchestrator.process.link_wall import wall_off
 from orchestrator.trees.beneath import Folder
 from orchestrator.trees.linked_tree import LinkedTree
+from orchestrator.trees.named_entries import give_folder_times, write_named_files
 from tests.engines.rsync.builders import ASKED, USED, failed, job, point, world
 from tests.whole.house import facts
 
@@ -78,9 +79,18 @@ class Target:
         ):
             for name, content in step.needs:
                 Path(name).write_bytes(content)
-            assert isinstance(step.work, Pipeline)
-            walled = wall_off(step.work.stages[0])
-            subprocess.run(walled.argv, check=True, capture_output=True, text=True)
+            assert isinstance(step.work, SmallFileCopy | FolderTimes)
+            if left := self.by_calls(step.work):
+                Path(step.work.left).write_bytes(b"".join(b"./" + path + b"\0" for path in left))
+                walled = wall_off(step.work.otherwise.stages[0])
+                subprocess.run(walled.argv, check=True, capture_output=True, text=True)
+
+    def by_calls(self, work: SmallFileCopy | FolderTimes) -> list[bytes]:
+        """Do what system calls can of a step; return the paths that are left to rsync."""
+        with Folder(str(self.source)) as source, Folder(str(self.work)) as copy:
+            if isinstance(work, FolderTimes):
+                return give_folder_times(work.paths, source.fd, copy.fd)
+            return write_named_files(work.paths, source.fd, copy.fd, tell=lambda _: None, stops=lambda: False)[0]
 
     def become_folder(self) -> None:
         (self.source / "folder").unlink()

@@ -4,9 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Effect, FileCloning, ManifestRecording, Pipeline, Plan, TreeLinking
+from orchestrator.domain.job import Job, PipeOptions
+from orchestrator.domain.plan import (
+    Effect,
+    FileCloning,
+    FolderTimes,
+    ManifestRecording,
+    Pipeline,
+    Plan,
+    SmallFileCopy,
+    TreeLinking,
+)
 from orchestrator.domain.units import Bytes
+from orchestrator.engines.rsync.linked_copy import MOST_BY_CALLS
 from orchestrator.engines.rsync.model import LARGE_FILE, CountsEqual, DifferingPaths, RsyncSurvey
 from orchestrator.engines.rsync.parallel import ParallelCopies, ParallelCopy
 from orchestrator.engines.rsync.plan import plan
@@ -56,7 +66,9 @@ def test_large_files_are_cloned_and_their_blocks_copied_before_the_rest() -> Non
     assert steps[at].work == FileCloning(
         tree=work, point=point(), source=job().source, paths=(b"a",), partial=".~poolferry-partial~", least=LARGE_FILE
     )
-    large, rest = str(steps[at + 1].work), str(steps[at + 2].work)
+    all_else = steps[at + 2].work
+    assert isinstance(all_else, SmallFileCopy)
+    large, rest = str(steps[at + 1].work), str(all_else.otherwise)
     assert f" --min-size={LARGE_FILE} --no-whole-file " in large
     assert " --ignore-existing " in large
     assert "--whole-file" not in large.replace("--no-whole-file", "")
@@ -71,19 +83,30 @@ def test_a_copy_over_links_names_what_differs_and_names_are_compared_then() -> N
     steps = planned(job(), world(BY_ROOT, differing=differing, walled=True)).steps
     at = next(number for number, step in enumerate(steps) if isinstance(step.work, TreeLinking))
     copy, times = steps[at + 1 : at + 3]
-    assert copy.needs == (("/notes/differing", b"./a/b/new\0"),)
-    assert times.needs == (("/notes/folders", b"./.\0./c\0./a/b/new\0./a/b\0./a\0"),)
-    told = str(copy.work)
+    assert isinstance(copy.work, SmallFileCopy)
+    assert (copy.work.paths, copy.work.left, copy.needs) == ((b"a/b/new",), "/notes/differing", ())
+    assert isinstance(times.work, FolderTimes)
+    assert (times.work.paths, times.work.left) == ((b".", b"c", b"a/b/new", b"a/b", b"a"), "/notes/folders")
+    told = str(copy.work.otherwise)
     assert all(
         f" {flag}" in told for flag in ("--ignore-existing ", "--omit-dir-times ", "--files-from=/notes/differing ")
     )
     assert "--delete" not in told
-    assert "'--include=*/' '--exclude=*' --from0 --files-from=/notes/folders --ignore-missing-args" in str(times.work)
+    assert "'--include=*/' '--exclude=*' --from0 --files-from=/notes/folders --ignore-missing-args" in str(
+        times.work.otherwise
+    )
     manifest = next(step for step in steps if isinstance(step.work, ManifestRecording))
     assert isinstance(manifest.work, ManifestRecording)
     assert manifest.confirmation is None
     assert manifest.work.review is not None
     assert manifest.work.review.copied is not None, "rsync's counts say nothing of what is linked"
+    many = replace(differing, present=tuple(b"%d" % number for number in range(MOST_BY_CALLS + 1)))
+    (named, _) = (step for step in planned(job(), world(BY_ROOT, differing=many, walled=True)).steps if step.copies)
+    assert isinstance(named.work, Pipeline), "one thread would take longer"
+    limited = replace(job(), pipe=PipeOptions(rate_limit=Bytes(1 << 20)))
+    found = world(BY_ROOT, differing=differing, walled=True)
+    (slow, _) = (step for step in planned(limited, found).steps if step.copies)
+    assert isinstance(slow.work, Pipeline), "it keeps to no rate"
     (gone,) = [
         step
         for step in planned(job(), world(BY_ROOT, differing=replace(differing, present=()), walled=True)).steps

@@ -191,6 +191,36 @@ def test_nothing_changed_and_rsync_is_not_asked(looks: Looks, monkeypatch: pytes
     assert asked == ["find", "find"], "one listing of each side"
 
 
+def test_plain_files_of_another_size_or_time_are_named_without_rsync(
+    looks: Looks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled(looks)
+    for name in ("d/e/c", "d/e/x\\#012\ny"):
+        looks.write(name)
+    looks.equal()
+    (looks.source / "d/e/c").write_text("longer than before")
+    os.utime(looks.source / "d/e/x\\#012\ny", ns=(5, 5))
+    asked: list[str] = []
+    records = Reader.records
+
+    def noted(self: Reader, pipeline: Pipeline, **more: Any) -> Records:
+        asked.append(pipeline.stages[0].argv[0])
+        return records(self, pipeline, **more)
+
+    monkeypatch.setattr(Reader, "records", noted)
+    own = looks.survey()
+    assert asked == ["find", "find"]
+    require_same(own, looks.survey(own=False))
+    assert own.changes is not None
+    assert own.changes.changed == 2
+    os.chmod(looks.source / "d/e/c", 0o600)
+    (looks.source / "d/b").write_text("a file of two names")
+    asked.clear()
+    own = looks.survey()
+    assert asked == ["find", "find", "rsync"]
+    require_same(own, looks.survey(own=False))
+
+
 def _cut(record: bytes) -> bytes:
     return record[:-40]
 

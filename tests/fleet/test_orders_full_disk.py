@@ -1,5 +1,6 @@
 """Orders to a host whose state directory is on a full disk: nothing is done twice, nothing is lost, and who ordered is told."""
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,11 @@ class SmallState:
     def fill(self) -> None:
         """Leave no room at all."""
         subprocess.run(["sh", "-c", FILLER.format(filler=self.filler)], check=False)
+
+    def leave(self, size: int) -> None:
+        """Leave so many bytes free."""
+        seen = os.statvfs(self.filler.parent)
+        self.filler.with_name("before").write_bytes(bytes(max(0, seen.f_bavail * seen.f_frsize - size)))
 
     def free(self) -> None:
         """Make room again."""
@@ -77,6 +83,7 @@ def test_an_order_waits_until_the_host_can_write_it_down(small: SmallState, verb
 
 def test_the_end_of_an_order_is_told_once_there_is_room_and_nothing_is_done_twice(small: SmallState) -> None:
     """Seen: what became of it was never told, and the next daemon did it once more."""
+    small.leave(1800 << 10)  # too little to keep some for the end of a run
     ordering = small.ordering
     fills = ordering.host.ferry.root / "fills"
     fills.write_text(f"#!/bin/sh\n{FILLER.format(filler=small.filler)}\ntouch {fills}.done\n")

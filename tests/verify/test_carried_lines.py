@@ -108,9 +108,7 @@ def test_lines_and_new_entries_are_merged_in_order(apart: list[bytes], at_once: 
     lines = carried(*files, apart=apart, at_once=at_once)
     there = [name for name in apart if name in NAMES]
     assert sorted(lines.rows) == sorted(there)
-    new = sorted(
-        line_of(ManifestEntry(name, "f", 5, 1, 0o644, 0, 0, 1, 1)) for name in (b"", b"aa", b"zz", *there[1:])
-    )
+    new = sorted(line_of(ManifestEntry(name, "f", 5, 1, 0o644, 0, 0, 1, 1)) for name in (b"", b"aa", b"zz", *there[1:]))
     merged = b"".join(lines.with_others(texts(*files, at_once=at_once), new))
     names = sorted({*NAMES, b"", b"aa", b"zz"} - {*there[:1]}, key=sort_key)
     assert [line.split(b"\t")[9] for line in merged.splitlines()] == [escape(name) for name in names]

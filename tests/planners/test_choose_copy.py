@@ -60,6 +60,8 @@ def test_what_is_away_is_told_and_not_taken() -> None:
     told = fetch_sentence(*choice.newer[0], choice.point)
     assert told == f"disk red (job to-red) holds {held(1).name}, 2 d newer: fetch it from office, and plug it in"
     assert choose_copy([here, replace(away, points=(held(9),))]).newer == ()
+    told = fetch_sentence(replace(away, away="another disk has its identity"), held(1), None)
+    assert told == f"disk red (job to-red) holds {held(1).name}, and cannot be used: another disk has its identity"
 
 
 def test_where_all_are_away_the_newest_is_to_be_fetched() -> None:

@@ -116,8 +116,7 @@ REFUSALS: list[tuple[str, Job, RsyncSurvey, RunRequest, str, tuple[str, ...], st
      LOST_MARK),
     ("a mirror without its mark", mirror(), world(replace(EMPTY, foreign=("a", "b"))), LOST,
      "the target /backup/photos has lost .poolferry/target.json, which says whose mirror it is, and holds 2 entries", ("a", "b"),
-     "bring it back; or, if that is the mirror of photos: poolferry run photos --allow target-in-use (it writes that file again, and "
-     "makes all as it is at the source)"),
+     LOST_MARK.replace("they are copies", "that is the mirror").replace("goes on from the newest point", "makes all as it is at the source")),
     ("in use", job(), world(replace(EMPTY, points=(point(),), foreign=("x\n",))), ASKED,
      "the target /backup/photos holds something that is not this job's", ("x\\n", f"points/{point().name}"),
      "name an empty folder; or, if it may be used: poolferry run photos --allow target-in-use"),

@@ -186,7 +186,9 @@ def test_what_changes_between_the_look_and_the_copy_changes_no_point(house: Hous
     assert ran.outcome == "done", ran
     assert {name: facts(house.target / "points" / name) for name in before} == before
     before[house.points()[-1]] = facts(house.point())
-    assert house.run().outcome == "done"
+    assert house.run().outcome in ("done", "nothing-to-do"), (
+        "without the wall against links the same run lists and mends all"
+    )
     assert facts(house.source) == facts(house.point())
     assert {name: facts(house.target / "points" / name) for name in before} == before
     assert house.call("verify", "photos").code == 0

@@ -174,16 +174,23 @@ def settled(looks: Looks) -> Looks:
     return looks
 
 
-def test_nothing_changed_and_rsync_is_not_asked(looks: Looks, monkeypatch: pytest.MonkeyPatch) -> None:
-    settled(looks)
-    asked: list[str] = []
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The programs whose records were read."""
+    found: list[str] = []
     records = Reader.records
 
     def noted(self: Reader, pipeline: Pipeline, **more: Any) -> Records:
-        asked.append(pipeline.stages[0].argv[0])
+        found.append(pipeline.stages[0].argv[0])
         return records(self, pipeline, **more)
 
     monkeypatch.setattr(Reader, "records", noted)
+    return found
+
+
+def test_nothing_changed_and_rsync_is_not_asked(looks: Looks, asked: list[str]) -> None:
+    settled(looks)
+    asked.clear()
     seen = looks.survey()
     assert seen.changes is not None
     assert (seen.changes.none, seen.changes.entries_now, seen.changes.files_now) == (True, 6, 4)
@@ -191,23 +198,14 @@ def test_nothing_changed_and_rsync_is_not_asked(looks: Looks, monkeypatch: pytes
     assert asked == ["find", "find"], "one listing of each side"
 
 
-def test_plain_files_of_another_size_or_time_are_named_without_rsync(
-    looks: Looks, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plain_files_of_another_size_or_time_are_named_without_rsync(looks: Looks, asked: list[str]) -> None:
     settled(looks)
     for name in ("d/e/c", "d/e/x\\#012\ny"):
         looks.write(name)
     looks.equal()
     (looks.source / "d/e/c").write_text("longer than before")
     os.utime(looks.source / "d/e/x\\#012\ny", ns=(5, 5))
-    asked: list[str] = []
-    records = Reader.records
-
-    def noted(self: Reader, pipeline: Pipeline, **more: Any) -> Records:
-        asked.append(pipeline.stages[0].argv[0])
-        return records(self, pipeline, **more)
-
-    monkeypatch.setattr(Reader, "records", noted)
+    asked.clear()
     own = looks.survey()
     assert asked == ["find", "find"]
     require_same(own, looks.survey(own=False))

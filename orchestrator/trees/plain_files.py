@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
     from typing import NoReturn
 
-LARGEST = 64 << 10  # bytes; no hole that counts is smaller, and in larger files rsync's work for each byte weighs more
+LARGEST = 64 << 10  # bytes; in larger files rsync's work for each byte weighs more
+_HOLE = bytes(4096)
+_HOLEY = 8 << 10  # bytes; so much less space than its size is no filesystem's way to pack a file
 DEEPEST = 100  # folders on a way that stay open, two descriptors each: a process has 1024
 _NEIGHBOURS = 7  # bits: so many files that were made one after the other, mostly in one folder, go to one program
 _SORTED = 10_000  # entries that are sorted at once
@@ -226,8 +228,10 @@ def make_file(name: str, new: int, found: os.stat_result, content: bytes) -> int
     """
     made = os.open(name, _NEW, 0o600, dir_fd=new)
     try:
-        if content and os.write(made, content) != len(content):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if found.st_blocks * 512 + _HOLEY <= len(content) and _HOLE in content:
+            _write_with_holes(made, content)
+        elif content:
+            _write_all(made, content)
         os.fchown(
             made, found.st_uid, found.st_gid
         )  # also root's: a folder may give its own group to what is made in it
@@ -239,6 +243,20 @@ def make_file(name: str, new: int, found: os.stat_result, content: bytes) -> int
             raise TargetTakesNothing from error
         raise
     return made
+
+
+def _write_all(made: int, content: bytes) -> None:
+    if os.write(made, content) != len(content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _write_with_holes(made: int, content: bytes) -> None:
+    """Write content to a new file; blocks of zeros become holes. Raises: OSError."""
+    for at in range(0, len(content), len(_HOLE)):
+        if (block := content[at : at + len(_HOLE)]).strip(b"\0"):
+            os.lseek(made, at, os.SEEK_SET)
+            _write_all(made, block)
+    os.ftruncate(made, len(content))
 
 
 def give_time(made: int, found: os.stat_result) -> None:

@@ -37,6 +37,8 @@ def test_points_are_added_through_a_gate_as_without_it(house: House, sshd: Sshd,
     fill(house.source)
     house.write("many/a", "one file")
     os.link(house.source / "many/a", house.source / "many/b")
+    holes = house.write("many/holes")
+    os.truncate(holes, 8 << 20)
     folder = gate(house, sshd)
     house.job(target=sshd.url(folder), pipe=sshd.pipe, rsync=keys, verify={"read-all-within": "30d"})
     assert (first := house.run()).outcome == "done", first
@@ -50,6 +52,7 @@ def test_points_are_added_through_a_gate_as_without_it(house: House, sshd: Sshd,
     os.unlink(house.source / "-dash")
     os.link(house.source / "many/a", house.source / "many/c")
     os.chmod(house.source / "many", 0o750)
+    holes.chmod(0o600)
     assert (third := house.run()).outcome == "done", third
     assert facts(house.point(0)) == before
     if "excludes" in keys:
@@ -57,6 +60,7 @@ def test_points_are_added_through_a_gate_as_without_it(house: House, sshd: Sshd,
         os.utime(house.source, ns=(0, house.point().stat().st_mtime_ns))
     assert trees_equal(house.source, house.point())
     assert len({(house.point() / "many" / name).stat().st_ino for name in "abc"}) == 1
+    assert (house.point() / "many/holes").stat().st_blocks < 100
     if "excludes" in keys:
         house.job(target=sshd.url(folder), pipe=sshd.pipe, rsync={"excludes": ["many"]})
         assert (fourth := house.run()).outcome == "done", fourth

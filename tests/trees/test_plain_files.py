@@ -78,6 +78,24 @@ def test_plain_files_are_written_as_they_are_and_all_else_is_left(trees: tuple[P
     assert sorted(writer.left.single) == sorted([*left, "in/deep/fourth", "in/third"])
 
 
+def test_holes_stay_holes(trees: tuple[Path, Path]) -> None:
+    """Of a file whose zeros take space they are written: it may be somebody's room for later."""
+    old, new = trees
+    for name, at in (("end", 0), ("middle", 20_000), ("begin", 60_000), ("empty", None)):
+        with open(old / "in" / name, "wb") as file:
+            if at is not None:
+                file.seek(at)
+                file.write(os.urandom(5000))
+            file.truncate(LARGEST - 100)
+    (old / "in/zeros").write_bytes(bytes(LARGEST))
+    write(old, new, "in")
+    for one in (old / "in").iterdir():
+        if one.is_file():
+            made = new / "in" / one.name
+            assert made.read_bytes() == one.read_bytes()
+            assert made.stat().st_blocks == one.stat().st_blocks, one.name
+
+
 def test_folders_above_a_path_are_left_with_it(trees: tuple[Path, Path]) -> None:
     """A folder whose files are shared out among copies is in no list itself: it kept the mode and the time of its making."""
     old, new = trees

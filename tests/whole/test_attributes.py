@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.verify.manifest import read_manifest
 from tests.whole.house import House, facts
-from tests.whole.metadata_chaos import CAPABILITY
+from tests.whole.metadata_chaos import CAPABILITY, filled_holes
 from tests.whole.sshd import Sshd, sshd
 
 __all__ = ["sshd"]
@@ -100,12 +100,15 @@ def test_a_name_that_left_its_file_has_one_of_its_own_in_the_next_point(house: H
 def test_a_file_with_holes_keeps_them_when_only_its_metadata_changes(
     house: House, names: tuple[str, ...], later: tuple[str, ...]
 ) -> None:
-    """Also one with several names, of which some may be new."""
+    """Also one with several names, of which some may be new, and small ones."""
     image = house.write("folder/disk image.img")
+    small = [house.write(f"folder/{size}") for size in (16, 64, 100)]
     with image.open("r+b") as file:
         file.truncate(40 << 20)
         file.seek(20 << 20)
         file.write(b"x" * 5000)
+    for path in small:
+        os.truncate(path, int(path.name) << 10)
     for folder in ("a", "b"):
         (house.source / folder).mkdir()
     for name in names:
@@ -113,10 +116,12 @@ def test_a_file_with_holes_keeps_them_when_only_its_metadata_changes(
     house.run(house.job())
     for name in later:
         os.link(image, house.source / name)
-    image.chmod(0o600)
-    os.chown(image, 1000, 1001)
+    for path in (image, *small):
+        path.chmod(0o600)
+        os.chown(path, 1000, 1001)
     assert house.run().outcome == "done"
     assert facts(house.point()) == facts(house.source)
+    assert filled_holes(house.source, house.point()) == []
     for name in ("folder/disk image.img", *names, *later):
         assert (house.point() / name).stat().st_blocks * 512 < 100_000, name
 

@@ -245,7 +245,8 @@ def _copy_for_gate(
     settle = changes.altered and commands.may_name_what_is_missing(world) and options_of(job).xattrs
     settled = (_settle(job, world, work, changes.altered, request),) if settle else ()
     repaired = (_repair(job, world, work, request),) if _repairs(world, base) else ()
-    return (*cut, (copy,), *settled, *repaired, link_unchanged(job, base, names, _listed(paths)))
+    dug = _dig_holes(job, world, base, work, request)
+    return (*cut, (copy,), *dug, *settled, *repaired, link_unchanged(job, base, names, _listed(paths)))
 
 
 def link_unchanged(job: Job, base: RestorePoint, names: str, listed: bytes) -> Stage:
@@ -273,8 +274,7 @@ def _copy_and_link(
         and options_of(job).xattrs
     ):
         again = (_settle(job, world, work, world.changes.altered, request), *again)
-    if base and world.changes and world.changes.altered and options_of(job).sparse and world.holes is not False:
-        again = (_dig_holes(base, work, world.changes.altered, request), *again)
+    again = (*_dig_holes(job, world, base, work, request), *again)
     cut = (_update(job, world, work, request),) if world.target.work else ()
     count = len(_parallel_copies(world))
     linked = linked_copy.link_unchanged(job, world, work, base, request)
@@ -346,12 +346,17 @@ def _settle(job: Job, world: RsyncSurvey, work: Location, altered: tuple[bytes, 
     )
 
 
-def _dig_holes(base: RestorePoint, work: Location, altered: tuple[bytes, ...], request: RunRequest) -> Stage:
-    """Return the stage that gives files back the holes that they have in the point.
+def _dig_holes(
+    job: Job, world: RsyncSurvey, base: RestorePoint | None, work: Location, request: RunRequest
+) -> tuple[Stage, ...]:
+    """Return the stage that gives files with other metadata back the holes that they have in the point; none where no file has any.
 
     Why: of an unchanged file with other metadata rsync copies the point's file, and writes its holes as zeros. Source: rsync 3.2
     to 3.5, copy_file in util1.c.
     """
+    altered = world.changes.altered if world.changes else ()
+    if not (base and altered and options_of(job).sparse and world.holes is not False):
+        return ()
     names = f"{request.notes}/altered-holes"
     step = _small(
         f"look for holes in {show_count(len(altered), 'file')} with other metadata",
@@ -359,7 +364,7 @@ def _dig_holes(base: RestorePoint, work: Location, altered: tuple[bytes, ...], r
         script_commands.dig_holes_command(base.tree, work),
     )
     pipeline = Pipeline(stages=step.work.stages, reads=names) if isinstance(step.work, Pipeline) else step.work
-    return (replace(step, work=pipeline, needs=((names, b"".join(b"./" + path + b"\0" for path in altered)),)),)
+    return ((replace(step, work=pipeline, needs=((names, _listed(altered)),)),),)
 
 
 def _parallel_copies(world: RsyncSurvey) -> "tuple[ParallelCopy, ...]":

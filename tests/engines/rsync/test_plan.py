@@ -573,8 +573,9 @@ def test_behind_a_gate_a_cut_copy_damage_and_other_metadata_are_seen_to_before_a
     told = behind_gate(target=target, changes=replace(CHANGED, other=1, altered=(b"a",)))
     done = deeds(planned(job(target=THERE), told))
     begun = done.index("bring the cut copy up to date")
-    assert done[begun : begun + 5] == [
-        "bring the cut copy up to date", "copy /srv/photos", "look again at 1 file with other metadata", "copy 1 damaged file again",
+    assert done[begun : begun + 6] == [
+        "bring the cut copy up to date", "copy /srv/photos", "look for holes in 1 file with other metadata",
+        "look again at 1 file with other metadata", "copy 1 damaged file again",
         f"link unchanged entries from point {OLD}",
     ]  # fmt: skip
     link = next(step for step in planned(job(target=THERE), told).steps if step.action.startswith("link"))

@@ -3,10 +3,12 @@
 # Makes holes in files of a work tree where the same file has some in a point. Arguments: the point's tree, the work tree. The
 # input names the files, NUL-terminated.
 # Names without ./ before them would be words of find's own.
-# Why find first: it tells which of them are there, and only large ones are worth a look.
+# Why find first: it tells which of them are there, and only those that have a hole are worth a look.
 set -e
 point=$1 work=$2
 several=3
+# The least difference between size and space, in KiB, that is a hole: elsewhere it may be a filesystem that packs or compresses.
+least=64
 # Digs in one file. $2: the inodes of files of which all names are here. Ends with $several where it has several, and none are told.
 dig() (
   enter_place "$work"
@@ -25,16 +27,17 @@ dig() (
 # Prints the inodes of the files with several names of which the work tree has all: another may be a point's, too.
 whole_files() (
   enter_place "$work"
-  find . -xdev -type f -size +127k -links +1 -printf "%i %n\n" | sort | uniq -c | while read -r found inode names; do
+  find . -xdev -type f -size "+$((least - 1))k" -links +1 -printf "%i %n\n" | sort | uniq -c | while read -r found inode names; do
     [ "$found" != "$names" ] || printf "%s " "$inode"
   done
 )
 enter_place "$point"
-export LC_ALL=C
+case $(stat -f -c %T . 2>/dev/null || true) in ext* | xfs | tmpfs) least=8 ;; esac
+export LC_ALL=C least
 # shellcheck disable=SC2016
-LC_ALL=C grep -az "^\./" | xargs -0 -r sh -c 'find "$@" -maxdepth 0 -type f -size +127k -printf "%b %s %p\0" 2>/dev/null || true' sh | tr "\n\0" "\0\n" |
+LC_ALL=C grep -az "^\./" | xargs -0 -r sh -c 'find "$@" -maxdepth 0 -type f -size "+$((least - 1))k" -printf "%b %s %p\0" 2>/dev/null || true' sh | tr "\n\0" "\0\n" |
   while read -r blocks size path; do
-    [ $((blocks * 512 + 65536)) -le "$size" ] || continue
+    [ $((blocks * 512 + least * 1024)) -le "$size" ] || continue
     path=${path#./}
     dig "$path" || [ $? != "$several" ] || {
       whole=${whole-$(whole_files || true)}

@@ -242,11 +242,8 @@ def _copy_for_gate(
         needs=((f"{names}-and-present", _listed(copied)),),
     )
     cut = (_update(job, world, work, request),) if world.target.work else ()
-    settle = changes.altered and commands.may_name_what_is_missing(world) and options_of(job).xattrs
-    settled = (_settle(job, world, work, changes.altered, request),) if settle else ()
-    repaired = (_repair(job, world, work, request),) if _repairs(world, base) else ()
-    dug = _dig_holes(job, world, base, work, request)
-    return (*cut, (copy,), *dug, *settled, *repaired, link_unchanged(job, base, names, _listed(paths)))
+    again = _see_again(job, world, base, work, request)
+    return (*cut, (copy,), *again, link_unchanged(job, base, names, _listed(paths)))
 
 
 def link_unchanged(job: Job, base: RestorePoint, names: str, listed: bytes) -> Stage:
@@ -265,16 +262,7 @@ def _listed(paths: Iterable[bytes]) -> bytes:
 def _copy_and_link(
     job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | None, request: RunRequest
 ) -> tuple[Stage, ...]:
-    again = (_repair(job, world, work, request),) if _repairs(world, base) else ()
-    if (
-        base
-        and world.changes
-        and world.changes.altered
-        and commands.may_name_what_is_missing(world)
-        and options_of(job).xattrs
-    ):
-        again = (_settle(job, world, work, world.changes.altered, request), *again)
-    again = (*_dig_holes(job, world, base, work, request), *again)
+    again = _see_again(job, world, base, work, request)
     cut = (_update(job, world, work, request),) if world.target.work else ()
     count = len(_parallel_copies(world))
     linked = linked_copy.link_unchanged(job, world, work, base, request)
@@ -289,6 +277,19 @@ def _copy_and_link(
     times = (linked_copy.folder_times(job, world, work, request),) if over else ()
     copying = (copies,) if cut or base else linked_copy.with_files_ahead(job, world, copies, work, request)
     return (*cut, *crowded, *linked, *copying, *times, *again)
+
+
+def _see_again(
+    job: Job, world: RsyncSurvey, base: RestorePoint | None, work: Location, request: RunRequest
+) -> tuple[Stage, ...]:
+    """Return the stages after the copy: for what rsync does only half where metadata differ, and for damaged files."""
+    stages = list[Stage]()
+    altered = world.changes.altered if base and world.changes else ()
+    if base and altered and options_of(job).sparse and world.holes is not False:
+        stages.append(_dig_holes(base, work, altered, request))
+    if altered and commands.may_name_what_is_missing(world) and options_of(job).xattrs:
+        stages.append(_settle(job, world, work, altered, request))
+    return (*stages, *((_repair(job, world, work, request),) if _repairs(world, base) else ()))
 
 
 def _update(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -> Stage:
@@ -346,17 +347,12 @@ def _settle(job: Job, world: RsyncSurvey, work: Location, altered: tuple[bytes, 
     )
 
 
-def _dig_holes(
-    job: Job, world: RsyncSurvey, base: RestorePoint | None, work: Location, request: RunRequest
-) -> tuple[Stage, ...]:
-    """Return the stage that gives files with other metadata back the holes that they have in the point; none where no file has any.
+def _dig_holes(base: RestorePoint, work: Location, altered: tuple[bytes, ...], request: RunRequest) -> Stage:
+    """Return the stage that gives files back the holes that they have in the point.
 
     Why: of an unchanged file with other metadata rsync copies the point's file, and writes its holes as zeros. Source: rsync 3.2
     to 3.5, copy_file in util1.c.
     """
-    altered = world.changes.altered if world.changes else ()
-    if not (base and altered and options_of(job).sparse and world.holes is not False):
-        return ()
     names = f"{request.notes}/altered-holes"
     step = _small(
         f"look for holes in {show_count(len(altered), 'file')} with other metadata",
@@ -364,7 +360,7 @@ def _dig_holes(
         script_commands.dig_holes_command(base.tree, work),
     )
     pipeline = Pipeline(stages=step.work.stages, reads=names) if isinstance(step.work, Pipeline) else step.work
-    return ((replace(step, work=pipeline, needs=((names, _listed(altered)),)),),)
+    return (replace(step, work=pipeline, needs=((names, _listed(altered)),)),)
 
 
 def _parallel_copies(world: RsyncSurvey) -> "tuple[ParallelCopy, ...]":

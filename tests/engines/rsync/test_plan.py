@@ -575,8 +575,7 @@ def test_behind_a_gate_a_cut_copy_damage_and_other_metadata_are_seen_to_before_a
     begun = done.index("bring the cut copy up to date")
     assert done[begun : begun + 6] == [
         "bring the cut copy up to date", "copy /srv/photos", "look for holes in 1 file with other metadata",
-        "look again at 1 file with other metadata", "copy 1 damaged file again",
-        f"link unchanged entries from point {OLD}",
+        "look again at 1 file with other metadata", "copy 1 damaged file again", f"link unchanged entries from point {OLD}",
     ]  # fmt: skip
     link = next(step for step in planned(job(target=THERE), told).steps if step.action.startswith("link"))
     assert b"./bad\0" in link.needs[0][1], "a damaged file is never linked"

@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings, WrongRequest
-from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.errors import NotNow, OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.place import USED
 from orchestrator.domain.problem import UNSEEN, find_half_written, parse_unseen
@@ -201,19 +202,24 @@ def _look_at(settings: Settings, job: "Job", remembered: "History") -> None:
     from orchestrator.engines.contract.engine import implements
     from orchestrator.engines.registry import load_engine
     from orchestrator.runner.last_look import LookContext, find_points, follow_place
+    from orchestrator.runner.locks import lock_job
 
-    with compose.make_reader(job, compose.make_stop_request(None), settings.log) as reader:
+    stop = compose.make_stop_request(None)
+    with compose.make_reader(job, stop, settings.log) as reader, ExitStack() as held:
         engine = load_engine(job.engine)
         tools = LookContext(engine=engine, history=remembered, clock=compose.now)
         points = {point.name: point.taken for point in find_points(job, tools, reader)}
+        if points.keys() != remembered.point_names(job.name, job.target.name):
+            try:  # a run makes and removes points between a look and its record, and records them itself
+                held.enter_context(lock_job(job, settings.where.state, wait=stop.wait, patience=0))
+            except NotNow:
+                return
+            points = {point.name: point.taken for point in find_points(job, tools, reader)}
         if followed := follow_place(job, tools, points, reader):
             settings.log(f"{job.name}: {followed}")
-    moved = not job.target.rotation and remembered.recall(job.name, USED) not in (
-        None,
-        str(job.target.location),
-    )
-    lost = implements(engine, PointLister) and not moved
-    remembered.points_seen(job.name, job.target.name, points, compose.now(), lost=lost)
+        moved = not job.target.rotation and remembered.recall(job.name, USED) not in (None, str(job.target.location))
+        lost = implements(engine, PointLister) and not moved
+        remembered.points_seen(job.name, job.target.name, points, compose.now(), lost=lost)
 
 
 def find_recovery_kit(settings: Settings, name: str) -> RecoveryKit:

@@ -28,9 +28,31 @@ from orchestrator.engines.contract.copies import CompletenessReporter, PointList
 from orchestrator.engines.contract.engine import SkippedEntries, implements
 from orchestrator.process.executor import Reader, Writer
 from orchestrator.runner.last_look import find_points, follow_place
+from orchestrator.runner.locks import lock_job
 from orchestrator.runner.run_recorder import RunRecorder
 
 _PRUNED_THERE = "pruned there:"  # a small fact of a job, with the place: the machine that holds its points prunes them
+
+
+def look_for_points(journal: RunRecorder, writer: Writer, *, quiet: bool = False) -> tuple[RestorePoint, ...]:
+    """Return the points that the target holds, oldest first, and record which, beside runs of the job. Raises: OrchestratorError.
+
+    Why with its lock where history knows others: a run makes and removes points between a look and its record. While one goes on, it records
+    them itself. `quiet`: with no warning of what vanished, as the caller says it.
+    """
+    job, tools = journal.job, journal.tools
+    points = find_points(job, tools, writer)
+    if tools.history.point_names(job.name, job.target.name) == {point.name for point in points}:
+        see_points(journal, points, reader=writer, quiet=quiet)
+        return points
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(lock_job(job, tools.state, wait=tools.stop.wait, patience=0))
+        except NotNow:
+            return points
+        points = find_points(job, tools, writer)
+        see_points(journal, points, reader=writer, quiet=quiet)
+    return points
 
 
 def see_points(
@@ -39,11 +61,13 @@ def see_points(
     *,
     pruned_there: bool | None = None,
     reader: Reader | None = None,
+    quiet: bool = False,
 ) -> None:
     """Record which points the target holds, and what is wrong with them by this look alone. Nothing is written while all is well.
 
     `pruned_there`: the target's own machine prunes them, so one that vanished is a loss only if it was the newest; None: as at the last run.
     `reader`: looks whether a place that has another name and path now was left; None after a copy, which brings known names anywhere.
+    `quiet`: with no warning of another state that lies there.
     """
     job, history = journal.job, journal.tools.history
     known = {point.name: point.taken for point in points}
@@ -69,7 +93,7 @@ def see_points(
         history.remember(job.name, elsewhere, "yes" if pruned_there else "")
     expected = bool(gone and history.recall(job.name, elsewhere)) and max(gone) < max(known, default="")
     expected = expected or mirrored
-    if gone and not moved and not expected and (other := _other_state(journal, known, gone)):
+    if gone and not (quiet or moved or expected) and (other := _other_state(journal, known, gone)):
         journal.warn(other)
     history.points_seen(job.name, job.target.name, known, journal.now, lost=not moved and not expected)
     _see_state(journal, points)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ import pytest
 from orchestrator.verify.manifest import read_manifest, write_manifest
 from tests.whole.damage import WITHOUT_POWER, rot
 from tests.whole.house import House, Ran, facts, hinted_commands
+from tests.whole.sshd import Sshd, sshd
+
+__all__ = ["sshd"]
 
 
 def copied(house: House, **toml: Any) -> None:
@@ -363,7 +367,40 @@ def test_a_restore_says_that_newer_points_are_gone(house: House, tmp_path: Path)
         back = house.call("restore", "run", "photos", "--to", str(tmp_path / f"back{number}"))
         (warning,) = [each for each in back["warnings"] if "newer point" in each]
         assert (back.outcome, f"up to {newest}" in warning) == ("done", True), back
+        assert state(house) == ("failing", [("points-gone", None)])
+        assert newest not in str(house.call("points", "photos")["points"])
         assert house.call(*hinted_commands(warning)[0][1:]).code == 0
         assert house.run().code == 0
     asked = house.call("restore", "run", "photos", "--point", first, "--to", str(tmp_path / "asked"))
     assert (asked.outcome, asked["warnings"]) == ("done", []), asked
+
+
+@pytest.mark.parametrize("asked", ["verify", "drill", "points", "restore"])
+@pytest.mark.sample(1)
+def test_what_a_run_makes_and_removes_between_a_look_and_its_record_is_no_loss(
+    house: House, sshd: Sshd, asked: str
+) -> None:
+    """The look began before the run, and its answer comes after it: that the new point had vanished was false."""
+    copied(house, target=sshd.url(house.target), pipe=sshd.pipe, keep={"hourly": 1})
+    house.write("two", "changed again")
+    words = {
+        "verify": ("verify", "photos"),
+        "drill": ("drill", "photos"),
+        "points": ("points", "photos", "--look"),
+        "restore": ("restore", "run", "photos", "--to", str(house.folder / "back")),
+    }[asked]
+    path, programs = house.environment["PATH"], house.folder / "programs"
+    programs.mkdir()
+    run = shlex.join(house.argv("run", "photos"))
+    (programs / "ssh").write_text(
+        f'#!/bin/sh\nPATH={path}\nssh "$@"; code=$?\ncase "$*" in *look-at-target*)\n'
+        f"  mkdir {programs}/once 2>/dev/null && {run} >{programs}/ran 2>&1 ;;\nesac\nexit $code\n"
+    )
+    (programs / "ssh").chmod(0o755)
+    house.environment["PATH"] = f"{programs}:{path}"
+    ended = house.call(*words)
+    house.environment["PATH"] = path
+    assert '"done"' in (programs / "ran").read_text(), "the run came in between"
+    assert ended.code in (0, 1), ended  # the chosen point may be gone
+    there = [each["point"] for each in house.call("points", "photos")["points"]]
+    assert (state(house), there) == (("up", []), house.points())

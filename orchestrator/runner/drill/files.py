@@ -13,9 +13,8 @@ from orchestrator.planners.drill import SampleFile, choose_sample
 from orchestrator.process.executor import Writer
 from orchestrator.runner.context import file_restorer
 from orchestrator.runner.drill.scratch_dir import refuse_space
-from orchestrator.runner.last_look import find_points
 from orchestrator.runner.manifests import require_authentic
-from orchestrator.runner.problems import see_points
+from orchestrator.runner.problems import look_for_points
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file
 from orchestrator.runner.steps import StepExecutor, told_where_full
 from orchestrator.runner.verify.read_files import read_part, read_tree
@@ -45,9 +44,8 @@ class FileSample:
 
 def choose_files(journal: RunRecorder, writer: Writer, notes: str, *, whole: bool, seed: int) -> FileSample | Refusal:
     """Choose files of the newest point with a manifest. Raises: OrchestratorError."""
-    job, tools = journal.job, journal.tools
-    points = find_points(job, tools, writer)
-    see_points(journal, points, reader=writer)
+    job = journal.job
+    points = look_for_points(journal, writer)
     point = next((each for each in reversed(points) if each.manifest is not None), None)
     if point is None or point.manifest is None:
         why = "there is no restore point with a manifest, so nothing that is restored could be verified"

@@ -43,6 +43,7 @@ from orchestrator.process.mounted import find_inner_path
 from orchestrator.runner.context import RunContext, file_restorer
 from orchestrator.runner.last_look import find_points
 from orchestrator.runner.locks import lock_destination, lock_job, lock_point
+from orchestrator.runner.problems import look_for_points
 from orchestrator.runner.publish_point import PointPublisher
 from orchestrator.runner.restore import snapshot_files as showing
 from orchestrator.runner.restore.request import (
@@ -69,7 +70,8 @@ def plan_restore(job: Job, tools: RunContext, restore_request: RestoreOptions) -
     if tools.engine.needs_datasets:
         shown = showing.find_snapshot_view(job, tools, restore_request, tools.writer(()))
         return shown if isinstance(shown, Refusal) else showing.plan_files(shown, restore_request)
-    decided = _decide(job, tools, restore_request, tools.writer(()), notes=f"{tools.state}/notes/restore-{job.name}")
+    points = find_points(job, tools, tools.writer(()))
+    decided = _decide(job, tools, restore_request, points, notes=f"{tools.state}/notes/restore-{job.name}")
     return decided if isinstance(decided, Refusal) else decided[1]
 
 
@@ -142,7 +144,10 @@ _WHEN_FULL = (
 
 def _attempt(journal: RunRecorder, writer: Writer, restore_request: RestoreOptions) -> RunReport:
     job, tools = journal.job, journal.tools
-    decided = _decide(job, tools, restore_request, writer, notes=_notes(journal))
+    known = job.target.name != FOUND
+    # What vanished is told by the plan's warning.
+    points = look_for_points(journal, writer, quiet=True) if known else find_points(job, tools, writer)
+    decided = _decide(job, tools, restore_request, points, notes=_notes(journal))
     if isinstance(decided, Refusal):
         return _refused(journal, decided)
     point, plan, _ = decided
@@ -258,9 +263,8 @@ def _done(journal: RunRecorder, point: RestorePoint, plan: Plan) -> RunReport:
 
 
 def _decide(
-    job: Job, tools: RunContext, restore_request: RestoreOptions, writer: Writer, *, notes: str
+    job: Job, tools: RunContext, restore_request: RestoreOptions, points: Sequence[RestorePoint], *, notes: str
 ) -> tuple[RestorePoint, Plan, Location] | Refusal:
-    points = find_points(job, tools, writer)
     point = choose_point(points, point=restore_request.point, at=restore_request.at)
     if isinstance(point, Refusal):
         return point

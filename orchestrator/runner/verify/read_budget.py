@@ -32,7 +32,7 @@ from orchestrator.runner.disk.visit import BudgetReadResult
 from orchestrator.runner.last_look import find_points
 from orchestrator.runner.locks import lock_point
 from orchestrator.runner.manifests import require_authentic
-from orchestrator.runner.problems import missing_parts, see_points
+from orchestrator.runner.problems import look_for_points, missing_parts
 from orchestrator.runner.run_recorder import ENDS_A_RUN, RunRecorder, begin_run, fetch_file, run_small
 from orchestrator.runner.verify.read_files import (
     describe_counts,
@@ -139,8 +139,7 @@ def _ended(journal: RunRecorder, tally: _ReadBudget, units: Sequence[ReadItem], 
 
 def _points(journal: RunRecorder, writer: Writer, tally: _ReadBudget) -> Sequence[ReadItem]:
     job, tools, since = journal.job, journal.tools, journal.now
-    there = find_points(job, tools, writer)
-    see_points(journal, there, reader=writer)
+    there = look_for_points(journal, writer)
     points = {point.name: point for point in there if point.manifest is not None}
     notes = f"{tools.state}/notes/verify-{job.name}"
     os.makedirs(notes, mode=0o700, exist_ok=True)

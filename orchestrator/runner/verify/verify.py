@@ -26,7 +26,7 @@ from orchestrator.runner.context import RunContext
 from orchestrator.runner.last_look import find_points, look_at_place, note_seen
 from orchestrator.runner.locks import lock_point
 from orchestrator.runner.manifests import require_authentic
-from orchestrator.runner.problems import end_mirror_begun, follow_renamed_place, see_points
+from orchestrator.runner.problems import end_mirror_begun, follow_renamed_place, look_for_points
 from orchestrator.runner.run_recorder import ENDS_A_RUN, RunRecorder, begin_run, fetch_file
 from orchestrator.runner.source_state import remember_refusal
 from orchestrator.runner.verify.compare_sides import compare_copy, comparison_report
@@ -86,8 +86,7 @@ def _refuse_name(job: Job, tools: RunContext, name: str) -> RunReport | None:
 
 def _verify(journal: RunRecorder, writer: Writer, name: str | None, against_source: bool) -> VerifyJobResult:
     job, tools = journal.job, journal.tools
-    points = find_points(job, tools, writer)
-    see_points(journal, points, reader=writer)
+    points = look_for_points(journal, writer)
     chosen = choose_point(points, point=name, at=None)
     if isinstance(chosen, Refusal):
         return VerifyJobResult(

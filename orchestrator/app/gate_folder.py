@@ -22,6 +22,7 @@ from orchestrator.process.confine import (
     run_apart,
     shut_into,
 )
+from orchestrator.process.forks import ForkedHelpers
 from orchestrator.process.relay import SilentInput, TooMuchInput, feed, read_input, write_output
 from orchestrator.trees.beneath import Folder, Untrusted
 from orchestrator.trees.linked_tree import LinkedTree
@@ -221,7 +222,7 @@ def _link(folder: Folder, asked: PointAddition, names: frozenset[str]) -> int:
     shut_into(folder.fd, "")
     here = Folder(".")
     with here, here.enter(f"{POINTS}/{asked.links}") as old, here.enter(WORK) as new:
-        LinkedTree(names, over=True, tells=_teller()).make(old, new)
+        LinkedTree(names, over=True, tells=_teller(), start=ForkedHelpers.start).make(old, new)
     return 0
 
 

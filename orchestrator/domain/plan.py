@@ -144,6 +144,9 @@ class ListingRecorder(Protocol):
     def batches(self, listed: Iterator[bytes], *, copy: bool) -> Iterator[list[bytes]]:
         """Yield the entries of a listing in its order, many at once, and record them."""
 
+    def copy_batches(self, pieces: Iterator[bytes]) -> Iterator[list[bytes]]:
+        """Yield the entries of the copy's listing in its order, many at once, and record them. `pieces`: its text, cut anywhere."""
+
     def end_source(self) -> None:
         """Record what is left of the source, once all of the copy is listed."""
 
@@ -158,6 +161,9 @@ class ListingRecorder(Protocol):
 
         Raises: ValueError where another one was recorded; then nothing counts that was yielded · OSError.
         """
+
+    def same_places(self) -> bool:
+        """Return whether both sides lie where they lay when the point before was recorded. After `begin`, and all of `older_copy`."""
 
     def drop(self) -> None:
         """Give up what was written."""

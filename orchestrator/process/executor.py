@@ -109,25 +109,40 @@ class Reader:
         only_reads(pipeline)
         return Records(self._records(pipeline, separator))
 
+    def pieces(self, pipeline: Pipeline, *, separator: bytes = b"\0") -> "Records":
+        """Start a pipeline, and return an iterator of its output as it comes, cut anywhere; else as `records`, but use it in a `with`."""
+        only_reads(pipeline)
+        pieces = self._pieces(pipeline, separator)
+        next(pieces)
+        return Records(pieces)
+
     def _records(self, pipeline: Pipeline, separator: bytes) -> Generator[bytes, None, None]:
+        rest = b""
+        with contextlib.closing(self._pieces(pipeline, separator)) as pieces:
+            for piece in pieces:
+                *whole, rest = (rest + piece).split(separator)
+                yield from whole
+        if rest:
+            yield rest
+
+    def _pieces(self, pipeline: Pipeline, separator: bytes) -> Generator[bytes, None, None]:
         limits = FlowLimits(manners=QUICK, stop=self._stop, stall_after=LONGEST_SILENCE, timeout=LONGEST_LISTING)
         try:
             flow = self._flow(pipeline, limits, output=True)
         except PipelineNotStarted as failure:
             raise pipeline_failure(pipeline, failure.result, self.ssh_options) from failure
-        rest, seen = b"", 0
+        yield b""  # all has started
+        rest, seen = 0, 0  # bytes of a record that has not ended, and of all
         with contextlib.closing(flow.chunks()) as chunks:
             for chunk in chunks:
-                seen += len(chunk)
-                *whole, rest = (rest + chunk).split(separator)
-                yield from whole
-                if len(rest) > LONGEST_RECORD or seen > MOST_RECORDS:
+                seen, end = seen + len(chunk), chunk.rfind(separator)
+                rest = rest + len(chunk) if end < 0 else len(chunk) - end - len(separator)
+                yield chunk
+                if rest > LONGEST_RECORD or seen > MOST_RECORDS:
                     flow.end(StopReason.FLOODED)
                     break  # what follows begins amid a record
         if not (result := flow.result()).well:
             raise pipeline_failure(pipeline, result, self.ssh_options)
-        if rest:
-            yield rest
 
     def _flow(self, pipeline: Pipeline, limits: FlowLimits, *, output: bool) -> Flow:
         if self._log is not no_log:

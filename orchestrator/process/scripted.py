@@ -35,14 +35,13 @@ class ScriptedExecutor(Writer):
         only_reads(pipeline)
         return self._answer(pipeline)
 
-    def _records(self, pipeline: Pipeline, separator: bytes) -> Generator[bytes, None, None]:
+    def _pieces(self, pipeline: Pipeline, separator: bytes) -> Generator[bytes, None, None]:
+        del separator
         result = self._answer(pipeline)
-        *whole, rest = result.stdout.split(separator)
-        yield from whole
+        yield b""
+        yield result.stdout
         if not result.well:
             raise pipeline_failure(pipeline, result)
-        if rest:
-            yield rest
 
     def stream(
         self,

@@ -14,15 +14,15 @@ from orchestrator.domain.authentication import AuthenticationKey, ManifestTag
 from orchestrator.domain.errors import ManifestForged, VerificationFailed
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import ListingRecorder, ManifestRecording, Pipeline, SourceReview
-from orchestrator.domain.point import RestorePoint
 from orchestrator.process.executor import PipelineFailed, Writer
 from orchestrator.process.reading_beside import ReadingBeside
+from orchestrator.runner.older_point import OlderPoint, OlderPointReading
 from orchestrator.verify.attributes import NO_ATTRIBUTES, keep_parts
 from orchestrator.verify.build import ManifestDraft, ManifestMerge, draft_of
 from orchestrator.verify.carried_lines import CarriedLines, ListedEntries, NotCarried, listed_records
-from orchestrator.verify.completeness import NotSwept, without_remainders
+from orchestrator.verify.completeness import NotSwept, require_swept
 from orchestrator.verify.digest import OpenTree
-from orchestrator.verify.manifest import ManifestHeader, ManifestTotals, TaggedTexts, copy_manifest, write_batches
+from orchestrator.verify.manifest import ManifestHeader, write_batches
 from orchestrator.verify.source import SourceComparison
 
 _SECOND = 10**9
@@ -38,24 +38,22 @@ def may_carry(work: ManifestRecording) -> bool:
 
 
 class ManifestCarrier:
-    """The maker of a draft from the manifest before, which lies at `older`. `moved`: names and digests that the copy told, sorted.
+    """The maker of a draft from the manifest before. `older`: its reading; `moved`: names and digests that the copy told, sorted.
 
     `authentic`: judges that manifest by its tag.
     """
 
     def __init__(
-        self, work: ManifestRecording, local: str, older: str, *, header: ManifestHeader, key: AuthenticationKey | None,
+        self, work: ManifestRecording, local: str, older: OlderPointReading, *, header: ManifestHeader, key: AuthenticationKey | None,
         comparison: SourceComparison, writer: Writer, moved: Callable[[], Iterator[tuple[bytes, str]]],
         authentic: Callable[[ManifestTag], None],
     ) -> None:  # fmt: skip
-        if work.recorder is None or work.review is None or work.linked is None:
+        if work.recorder is None or work.review is None:
             raise AssertionError("may_carry has seen them")
         self._recorder: ListingRecorder = work.recorder
         self._review: SourceReview = work.review
-        self._linked: RestorePoint = work.linked
         self._work, self._local, self._older, self._header, self._key = work, local, older, header, key
         self._comparison, self._writer, self._moved, self._authentic = comparison, writer, moved, authentic
-        self._own = f"{work.moved}/older-manifest"  # a copy that stays as it was judged
 
     def draft(self) -> ManifestDraft | None:
         """Write the draft; None where the manifest before does not show enough. Raises: OrchestratorError · OSError."""
@@ -76,7 +74,8 @@ class ManifestCarrier:
         source = self._look_at(self._review.source.root, touched)
         with ReadingBeside(self._writer, lambda writer: self._list_copy(touched, writer)) as listing:
             # Meanwhile, as nearly all of a listing is find's own time.
-            before, lines, older = self._read_older(touched)
+            older = self._judged_older()
+            before, lines = older.entries, older.lines
             there = self._look_at(work.tree, touched | before.held.keys())
             now = {path: entry for path, entry in there.items() if entry is not None}
             expected = {path: entry for path, entry in (before.held | source).items() if entry is not None}
@@ -88,8 +87,8 @@ class ManifestCarrier:
             others = list(merge.lines(joined))
             if merge.wanted:
                 raise NotCarried
-            totals = lines.totals(older, others)
-            batches = lines.with_others(TaggedTexts(self._own, None), others)
+            totals = lines.totals(older.texts.totals, others)
+            batches = lines.with_others(older.read_again(), others)
             write_batches(draft_of(self._local), self._header, batches, lambda: totals, key=self._key)
             copy = listing.result()
         recorder.end_source()
@@ -120,25 +119,24 @@ class ManifestCarrier:
 
     def _list_copy(self, touched: frozenset[bytes], writer: Writer) -> ListedEntries:
         found = ListedEntries(touched)
-        with writer.records(Pipeline(stages=(self._recorder.listing(self._work.tree),))) as records:
-            for entries in self._recorder.batches(without_remainders(records), copy=True):
+        with writer.pieces(Pipeline(stages=(self._recorder.listing(self._work.tree),))) as pieces:
+            for entries in self._recorder.copy_batches(iter(pieces)):
+                require_swept(entries)
                 found.add(entries)
         return found
 
-    def _read_older(self, touched: frozenset[bytes]) -> tuple[ListedEntries, CarriedLines, ManifestTotals]:
-        """Return the point before as it was recorded, and the lines and totals of its manifest, which is judged."""
-        digest = copy_manifest(self._older, self._own)
-        before = ListedEntries(touched)
-        for entries in self._recorder.older_copy(self._linked.name, digest):
-            before.add(entries)
-        texts = TaggedTexts(self._own, self._key)
-        if (texts.header.attributes, texts.header.digest) != (self._header.attributes, self._header.digest):
+    def _judged_older(self) -> OlderPoint:
+        """Return the point before as it was recorded, and the lines of its manifest, which is judged."""
+        older = self._older.result()
+        header = older.texts.header
+        if not self._recorder.same_places() or (header.attributes, header.digest) != (
+            self._header.attributes,
+            self._header.digest,
+        ):
             raise NotCarried
-        carried = CarriedLines(touched, self._work.digest)
-        carried.read(texts)
-        self._authentic(texts.tag)
+        self._authentic(older.texts.tag)
         self._comparison.attributes = bool(self._review.parts)
-        return before, carried, texts.totals
+        return older
 
     def _texts(self, expected: Mapping[bytes, bytes], lines: CarriedLines, changed: set[bytes]) -> Iterator[bytes]:
         """Yield the attributes of the source's entries, sorted: read where an entry changed, else as they were."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from orchestrator.domain.errors import LookAgain, Stopped
 from orchestrator.domain.plan import FileCloning, TreeLinking
 from orchestrator.domain.units import show_count
+from orchestrator.process.forks import Answer, ForkedHelpers
 from orchestrator.runner.run_recorder import RunRecorder
 from orchestrator.trees.beneath import Folder, Untrusted
 from orchestrator.trees.file_clone import clone_file
@@ -16,15 +17,24 @@ from orchestrator.trees.linked_tree import LinkedTree, find_names_of
 _LONGEST_COUNT = 16  # digits
 
 
-def link_tree(work: TreeLinking, journal: RunRecorder) -> None:
-    """Link into the work tree what the source has unchanged. Raises: Stopped · LookAgain · OSError."""
+def link_tree(work: TreeLinking, journal: RunRecorder, meanwhile: Callable[[], object]) -> None:
+    """Link into the work tree what the source has unchanged. Raises: Stopped · LookAgain · OrchestratorError · OSError.
+
+    `meanwhile`: is called once other processes link, where they do: then this one only waits.
+    """
     stop = journal.tools.stop
+
+    def start(answer: Answer) -> ForkedHelpers | None:
+        if (helpers := ForkedHelpers.start(answer)) is not None:
+            meanwhile()
+        return helpers
+
     left_out = {os.fsdecode(path) for path in work.differing}
     try:
         if work.joined:
             with Folder.at_place(work.source.root.path) as source:
                 left_out |= find_names_of(source, map(os.fsdecode, work.joined), below=work.source.parts)
-        tree = LinkedTree(left_out, reserved=work.reserved, stops=lambda: stop.reason is not None)
+        tree = LinkedTree(left_out, reserved=work.reserved, stops=lambda: stop.reason is not None, start=start)
         with Folder.at_place(work.point.tree.path) as old, Folder.at_place(work.tree.path) as new:
             tree.make(old, new)
     except Untrusted as error:

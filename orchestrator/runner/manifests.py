@@ -39,6 +39,7 @@ from orchestrator.process.executor import PipelineFailed, Writer, pipeline_failu
 from orchestrator.process.reading_beside import ReadingBeside
 from orchestrator.runner.carried_manifest import ManifestCarrier, may_carry
 from orchestrator.runner.far_digests import digests_there
+from orchestrator.runner.older_point import OlderPointReading
 from orchestrator.runner.problems import note_bad_manifest, note_mirror, require_last
 from orchestrator.runner.run_recorder import (
     RunRecorder,
@@ -92,10 +93,14 @@ def record_manifest(
     left_out: list[SkippedEntries],
     *,
     began: float,
+    older: OlderPointReading | None = None,
 ) -> ManifestCounts:
-    """Write the manifest, to be made at `local`, and store it on the target. `began`: when the copy did. Raises: OrchestratorError."""
+    """Write the manifest, to be made at `local`, and store it on the target. `began`: when the copy did; `older`: see `read_older_point`.
+
+    Raises: OrchestratorError.
+    """
     key = key_for(work.manifest, work.point, journal)
-    build = _ManifestBuilder(work, local, key, left_out, began, journal, writer, notes)
+    build = _ManifestBuilder(work, local, key, left_out, began, journal, writer, notes, older)
     built, seen = build.carried() or build.draft()
     if seen:
         require_complete(seen, work, journal)
@@ -130,6 +135,16 @@ def record_manifest(
             there = int(os.stat(local).st_mtime)
         note_mirror(journal, read_manifest(local)[0].created, there)
     return ManifestCounts(entries=totals.entries, files=totals.files, bytes=totals.bytes)
+
+
+def read_older_point(
+    work: ManifestRecording, journal: RunRecorder, writer: Writer, notes: str
+) -> OlderPointReading | None:
+    """Return the reading of what the manifest needs of the point before, to be begun; None where it needs nothing. Raises: OrchestratorError."""
+    if not may_carry(work) or work.linked is None or work.linked.manifest is None:
+        return None
+    older = fetch_file(work.linked.manifest, journal, writer, notes)
+    return OlderPointReading(work, older, key_for(work.manifest, work.point, journal))
 
 
 def _copied_again(
@@ -172,30 +187,24 @@ class _ManifestBuilder:
 
     def __init__(
         self, work: ManifestRecording, local: str, key: AuthenticationKey | None, left_out: list[SkippedEntries], began: float,
-        journal: RunRecorder, writer: Writer, notes: str,
+        journal: RunRecorder, writer: Writer, notes: str, older: OlderPointReading | None,
     ) -> None:  # fmt: skip
         self._work, self._local, self._key, self._left_out, self._began = work, local, key, left_out, began
-        self._journal, self._writer, self._notes = journal, writer, notes
+        self._journal, self._writer, self._notes, self._older = journal, writer, notes, older
         self.there = set[bytes]()  # of the names that were left out, those that the copy has all the same
 
     def carried(self) -> tuple[ManifestDraft, SourceComparison] | None:
         """Make the draft of the older manifest's lines, and of what changed; None where that is not enough. Raises: OrchestratorError."""
         work, journal = self._work, self._journal
-        if (
-            not may_carry(work)
-            or self._left_out
-            or work.review is None
-            or work.linked is None
-            or work.linked.manifest is None
-        ):
+        older = None if self._left_out else self._older or read_older_point(work, journal, self._writer, self._notes)
+        if older is None or work.review is None or work.linked is None:
             return None
-        older = fetch_file(work.linked.manifest, journal, self._writer, self._notes)
         comparison = begin_comparison(work.review, self._left_out, self._elapsed, journal, self._notes)
         carrier = ManifestCarrier(
             work, self._local, older, header=self._header(attributes=bool(work.review.parts)), key=self._key,
             comparison=comparison, writer=self._writer,
             moved=partial(_moved, work.moved, journal, self._notes),
-            authentic=partial(_require_usable, work.linked, older, journal, self._writer, self._notes),
+            authentic=partial(_require_usable, work.linked, older.manifest, journal, self._writer, self._notes),
         )  # fmt: skip
         built = carrier.draft()
         return None if built is None else (built, comparison)

@@ -5,12 +5,16 @@ Modules that only a run with a copy needs are imported in the call.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import ManifestRecording
 from orchestrator.engines.contract.engine import ManifestCounts, SkippedEntries
 from orchestrator.process.executor import PipelineResult, Writer, pipeline_failure
 from orchestrator.runner.run_recorder import RunRecorder
+
+if TYPE_CHECKING:
+    from orchestrator.runner.older_point import OlderPointReading
 
 
 def record_in_own_folder(
@@ -21,12 +25,25 @@ def record_in_own_folder(
     left_out: list[SkippedEntries],
     *,
     began: float,
+    older: "OlderPointReading | None",
 ) -> ManifestCounts:
     """Write a copy's manifest, one here by the open folder. `began`: when the copy did. Raises: OrchestratorError."""
     from orchestrator.runner.manifests import record_manifest
 
     with _held_manifest(work, journal, notes) as local:
-        return record_manifest(work, local, journal, writer, notes, left_out, began=began)
+        return record_manifest(work, local, journal, writer, notes, left_out, began=began, older=older)
+
+
+def begin_older_point(
+    work: ManifestRecording | None, journal: RunRecorder, writer: Writer, notes: str
+) -> "OlderPointReading | None":
+    """Begin to read what a manifest needs of the point before; None where it needs nothing. Raises: OrchestratorError."""
+    from orchestrator.runner.manifests import read_older_point
+
+    reading = read_older_point(work, journal, writer, notes) if work is not None else None
+    if reading is not None:
+        reading.begin()
+    return reading
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from orchestrator.domain.errors import (
     BaseGone,
@@ -27,7 +28,6 @@ from orchestrator.domain.errors import (
     Unexplained,
     VerificationFailed,
 )
-from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.plan import (
     COMMON,
     FileCloning,
@@ -47,7 +47,7 @@ from orchestrator.domain.plan import (
     TreeVerification,
 )
 from orchestrator.domain.run_values import brief_commands
-from orchestrator.domain.units import Bytes, Seconds, show_size
+from orchestrator.domain.units import Seconds, show_size
 from orchestrator.engines.contract.copies import Confirmer, Copier, PartialCopier, SilentMeter
 from orchestrator.engines.contract.engine import ManifestCounts, ProgressMeter, SkippedEntries, StageResults, implements
 from orchestrator.process.executor import PipelineFailed, PipelineResult, StopReason, Writer, pipeline_failure
@@ -56,6 +56,10 @@ from orchestrator.process.stop import StopRequest
 from orchestrator.runner.problems import warnings_of
 from orchestrator.runner.publish_point import PointPublisher
 from orchestrator.runner.run_recorder import RunRecorder, order_notes
+from orchestrator.runner.stage_progress import StageProgress
+
+if TYPE_CHECKING:
+    from orchestrator.runner.older_point import OlderPointReading
 from orchestrator.runner.step_scheduler import StepScheduler
 
 # Errors that the next worker would only meet again.
@@ -69,7 +73,12 @@ def local_file_error(error: OSError, step: Step) -> OutsideError:
     """Return the error for a file of ours that could not be written or read, as for a failed program."""
     evidence = Evidence(lines=brief_commands(step), exits=(None,), last_output=(str(error),))
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        why = f"the target, or the state directory, has no space left for the manifest ({error.strerror})"
+        wanted = (
+            "for the manifest"
+            if isinstance(step.work, ManifestRecording)
+            else f"(space, inodes or quota) to {step.action}"
+        )
+        why = f"the target, or the state directory, has no space left {wanted} ({error.strerror})"
         return TargetFull(why, evidence=evidence, hint="free space there; the next run continues from what is there")
     if error.errno == errno.EMLINK:  # the attempt after it does otherwise
         return NamesExhausted(f"{step.action}: one of its files can have no more names there", evidence=evidence)
@@ -137,18 +146,20 @@ class StepExecutor:
         self._failed = set[str]()  # workers of which a step failed
         self._copied = set[str]()  # workers of which a copying step ended well
         self.done_in_part = False  # of an independent plan, all is done that did not need what failed
-        self._progress: _StageProgress | None = None
+        self._progress: StageProgress | None = None
         self._publisher = PointPublisher(explain or journal.tools.engine.explain)
         self._goes_on = False  # another stage follows
         self._stage = 0  # its number
         self._together: StopRequest | None = None  # ends all steps of a stage
+        self._manifest: ManifestRecording | None = None  # of the plan
+        self._older: OlderPointReading | None = None  # what it needs of the point before, on its way
         self._late: _StepEnd | None = None  # ended well, and recorded with the beginning of the next step
 
     def count(self, plan: Plan) -> None:
         """Report bytes for all copying steps of the plan together from now on, if there are several."""
         steps = [step for step in plan.steps if step.copies]
         if len(steps) > 1:
-            self._progress = _StageProgress(self.journal, steps, whole=True)
+            self._progress = StageProgress(self.journal, steps, whole=True)
 
     def leave_out(self, plan: Plan) -> None:
         """Record what the plan leaves out, as if a copy had had to."""
@@ -161,6 +172,8 @@ class StepExecutor:
         Of an independent plan a failed step holds up only what needs it: all else is done, and then the gravest error is raised.
         """
         independent = isinstance(decision, Plan) and decision.independent
+        works = (step.work for stage in decision.stages for step in stage)
+        self._manifest = next((work for work in works if isinstance(work, ManifestRecording)), None)
         errors: list[OrchestratorError] = []
         try:
             for number, stage in enumerate(decision.stages, 1):
@@ -173,6 +186,8 @@ class StepExecutor:
         finally:
             self._goes_on = False
             self._book_late()
+            if self._older is not None:
+                self._older.abandon()
         if errors:
             raise self._perhaps_again(gravest_error(errors))
 
@@ -210,7 +225,7 @@ class StepExecutor:
         if not stage:
             return []
         self._stage += 1
-        progress = self._progress or _StageProgress(self.journal, stage)
+        progress = self._progress or StageProgress(self.journal, stage)
         ended: list[_StepEnd] = []
 
         def end(step: Step, row: int, how: _StepEnd) -> str:
@@ -334,7 +349,7 @@ class StepExecutor:
         journal.tools.history.point_verified(job.name, job.target.name, name, journal.run, journal.now)
         journal.points.append(name)
 
-    def _one(self, step: Step, progress: "_StageProgress") -> "_StepEnd":
+    def _one(self, step: Step, progress: StageProgress) -> "_StepEnd":
         end = _StepEnd(began=self.journal.tools.monotonic())
         self._linked |= step.links
         try:
@@ -357,11 +372,7 @@ class StepExecutor:
                     self._linked = False  # a copy that is whole is not made anew for what fails here
                     self._publisher.publish(step.work, lambda each: self._stream(step, each, progress, end))
                 case ManifestRecording():
-                    from orchestrator.runner.own_way import record_in_own_folder
-
-                    self.recorded = record_in_own_folder(
-                        step.work, self.journal, self.writer, self.notes, self.left_out, began=self.began
-                    )
+                    self._record_manifest(step.work)
                 case TreeLinking() | FileCloning():
                     self._link_here(step.work)
                 case SmallFileCopy() | FolderTimes():
@@ -390,6 +401,14 @@ class StepExecutor:
         end.took = self.journal.tools.monotonic() - end.began
         return end
 
+    def _record_manifest(self, work: ManifestRecording) -> None:
+        from orchestrator.runner.own_way import record_in_own_folder
+
+        journal, began, older = self.journal, self.began, self._older
+        self.recorded = record_in_own_folder(
+            work, journal, self.writer, self.notes, self.left_out, began=began, older=older
+        )
+
     def _link_here(self, work: TreeLinking | FileCloning) -> None:
         """Link or clone by system calls alone. Raises: OrchestratorError · OSError."""
         from orchestrator.runner.link_tree import clone_files, link_tree
@@ -398,10 +417,16 @@ class StepExecutor:
             clone_files(work, self.journal)
         else:
             self._linked = True
-            link_tree(work, self.journal)
+            link_tree(work, self.journal, self._read_older_point)
+
+    def _read_older_point(self) -> None:
+        """Begin to read what the manifest of the plan needs of the point before. Raises: OrchestratorError."""
+        from orchestrator.runner.own_way import begin_older_point
+
+        self._older = begin_older_point(self._manifest, self.journal, self.writer, self.notes)
 
     def _copy_here(
-        self, step: Step, work: SmallFileCopy | FolderTimes, progress: "_StageProgress", end: "_StepEnd"
+        self, step: Step, work: SmallFileCopy | FolderTimes, progress: StageProgress, end: "_StepEnd"
     ) -> None:
         """Do by system calls what they can, and the rest by its program. Raises: OrchestratorError · OSError."""
         from orchestrator.runner.copy_named import copy_small_files, give_times
@@ -424,7 +449,7 @@ class StepExecutor:
         self,
         step: Step,
         pipeline: Pipeline,
-        progress: "_StageProgress",
+        progress: StageProgress,
         end: "_StepEnd",
         timeout: Seconds | None = None,
     ) -> None:
@@ -541,40 +566,6 @@ class _StepEnd:
         self.left_out: SkippedEntries | None = None
         self.row = 0
         self.index = 0
-
-
-class _StageProgress:
-    """The bytes so far over some steps: of a stage, or of a `whole` plan."""
-
-    def __init__(self, journal: RunRecorder, steps: Sequence[Step], *, whole: bool = False) -> None:
-        self._tell = journal.tools.notify
-        aside = [step for step in steps if step.ahead or (whole and step.spare)]
-        self._expected = {id(step): Bytes(0) if step in aside else step.expected for step in steps if step.copies}
-        self._copies = [step for step in steps if step.copies]
-        self._done: dict[int, int] = {}
-        self._whole = whole
-
-    def feed(self, step: Step, done: int | None, expected: int | None) -> None:
-        """Report progress. `expected`: the size that the copying program reported meanwhile, if the plan had none."""
-        if done is None:
-            return
-        self._done[id(step)] = done
-        if self._expected.get(id(step)) is None and expected is not None:
-            self._expected[id(step)] = Bytes(expected)
-        sizes = self._expected.values()
-        whole = None if None in sizes else sum(size or 0 for size in sizes)
-        self._tell(TransferProgress(done=sum(tuple(self._done.values())), expected=whole, whole=self._whole))
-
-    def ended(self, step: Step) -> None:
-        """Set the expected size to the bytes moved: earlier sizes are estimates."""
-        done = rest = Bytes(self._done.get(id(step), 0))
-        for copy in self._copies[self._copies.index(step) + 1 :] if step.ahead else ():
-            taken = min(rest, self._expected[id(copy)] or 0)
-            if taken:
-                self._expected[id(copy)] = Bytes((self._expected[id(copy)] or 0) - taken)
-            rest = Bytes(rest - taken)
-        if id(step) in self._expected:
-            self._expected[id(step)] = done
 
 
 def _write(path: str, content: bytes) -> None:

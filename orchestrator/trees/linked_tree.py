@@ -1,36 +1,56 @@
-"""A second tree made of hard links to a first one, several folders at once, with descriptors alone.
+"""A second tree made of hard links to a first one, folder by folder, with descriptors alone, by several processes side by side.
 
-Why no program: `cp -al` names each entry by its path, links what was to be left out too, and stops at what cannot be linked.
+Why no program: `cp -al` names each entry by its path, links what was to be left out too, and stops at what cannot be linked. Why no
+threads: links take system calls alone, of four microseconds each, so three threads wait for one another, and take two and a half times
+the processor.
 """
 
 import contextlib
 import errno
+import json
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable
-from resource import RUSAGE_THREAD, getrusage
-from threading import Condition, Thread
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol
 
 from orchestrator.trees.beneath import Folder, Untrusted
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_HELPERS = 2  # more gain nothing: links of one folder are made one after the other
-_WAITED = 400  # links for each wait for a disk, at the most, where helpers gain something
+_MANY = 2_000  # entries after which helpers take over: they gain more than their start takes
+_TOGETHER = 32  # folders of a request, at the most
 _TOLD_AFTER = 1000  # entries; as link-tree.sh has it
-_DEEPEST = 100  # folders on a way that stay open, each twice for each worker: a process has 1024 descriptors
+_DEEPEST = 100  # folders on a way; what lies deeper is a matter of the copy
+_PATIENCE = 0.2  # seconds until it is asked again whether to end
 # What cannot be linked is left to the caller: forbidden, gone, a mount, or of a kind without links. Where a file can have no more
 # names, none of its names may be linked, so that they stay names of one file: that ends it.
 _UNLINKED = (errno.EPERM, errno.EACCES, errno.ENOENT, errno.EXDEV, errno.EOPNOTSUPP)
+_Times = tuple[int, int]
 
 
-class _FolderPair:
-    """A folder and its new counterpart; both stay open until all below them is done, then the new one gets its metadata."""
+class Helpers(Protocol):
+    """Processes that answer requests, each one at a time; see `process.forks.ForkedHelpers`."""
 
-    def __init__(self, old: int, new: int, path: str, above: "_FolderPair | None") -> None:
-        self.old, self.new, self.path, self.above = old, new, path, above
-        self.times: tuple[int, int] | None = None  # of a new folder that was there already, and keeps its metadata
-        self.depth: int = above.depth + 1 if above else 0
-        self.open = 1  # itself, and its folders that are not done
+    @property
+    def idle(self) -> int: ...
+
+    @property
+    def busy(self) -> bool: ...
+
+    def ask(self, request: bytes) -> None: ...
+
+    def heard(self, patience: float) -> tuple[bool, bytes] | None: ...
+
+
+StartHelpers = Callable[[Callable[[bytes, Callable[[bytes], None]], bytes]], "AbstractContextManager[Helpers] | None"]
+
+
+class _LinkedFolder(NamedTuple):
+    """A folder in which all is linked. `inside`: the names of its folders; `times`: it was there already, and keeps them."""
+
+    path: str
+    inside: list[str]
+    times: _Times | None
 
 
 class LinkedTree:
@@ -39,7 +59,7 @@ class LinkedTree:
     `left_out`: paths below the root that are not linked, nor anything below them; a folder that lies too deep is left out too.
     `reserved`: names that are left out in every folder. `stops`: is asked at each folder whether to end early. `over`: the other tree
     has something already, which stays as it is, with its times; then nothing else is left out, and what cannot be linked is an error.
-    `tells`: is called at about each 1,000 entries, by one thread at a time, with how many are linked so far.
+    `tells`: is called at about each 1,000 entries with how many are linked so far. `start`: starts helpers once there is much to link.
     """
 
     def __init__(
@@ -50,154 +70,150 @@ class LinkedTree:
         stops: Callable[[], bool] = lambda: False,
         over: bool = False,
         tells: Callable[[int], None] = lambda _: None,
+        start: StartHelpers = lambda _: None,
     ) -> None:
         self._left_out, self._reserved, self._stops, self._over, self._tells = left_out, reserved, stops, over, tells
-        self._waiting: list[tuple[_FolderPair, str]] = []
-        self._change = Condition()
-        self._busy = 0
-        self._pairs: set[_FolderPair] = set()
-        self._errors: list[BaseException] = []
-        self._helpers: list[Thread] = []
+        self._start = start
+        self._old = self._new = -1
         self._looked = 0  # entries
         self.linked = 0
+        self._count: Callable[[int, int], None] = self._add
 
     def make(self, old: Folder, new: Folder) -> None:
         """Make the links. Raises: OSError, such as for a full disk; what was made until then stays."""
         if not self._over and os.listdir(new.fd):
             raise Untrusted(errno.ENOTEMPTY, "is not empty, and should be new", os.readlink(f"/proc/self/fd/{new.fd}"))
-        root = self._pair(os.dup(old.fd), os.dup(new.fd), "", None)
-        root.times = _times(root.new) if self._over else None
+        self._old, self._new = old.fd, new.fd
+        waiting, above = [""], list[_LinkedFolder]()
+        with contextlib.ExitStack() as ended:
+            helpers: Helpers | None = None
+            started = False
+            while waiting or (helpers is not None and helpers.busy):
+                if self._stops():
+                    return
+                if not started and self.linked >= _MANY and len(waiting) > 1:
+                    started, begun = True, self._start(self._answer)
+                    helpers = None if begun is None else ended.enter_context(begun)
+                for folder in (self._fill(waiting.pop()),) if helpers is None else self._helped(helpers, waiting):
+                    if folder.inside:
+                        above.append(folder)
+                        waiting += [f"{folder.path}/{name}" if folder.path else name for name in folder.inside]
+        for folder in reversed(above):
+            self._finish(folder)
+
+    def _helped(self, helpers: Helpers, waiting: list[str]) -> Iterator[_LinkedFolder]:
+        """Hand out folders, the newest first: few wait. Yield those that are done, if any. Raises: OSError."""
+        while waiting and helpers.idle:
+            count = min(_TOGETHER, -(-len(waiting) // (2 * helpers.idle)))
+            helpers.ask(os.fsencode("\0".join(waiting[-count:])))
+            del waiting[-count:]
+        if (heard := helpers.heard(_PATIENCE)) is None:
+            return
+        is_answer, message = heard
+        looked, linked, *folders = json.loads(message)
+        self._add(looked, linked)
+        if is_answer:
+            yield from (_LinkedFolder(path, inside, times) for path, inside, times in folders)
+
+    def _answer(self, request: bytes, tell: Callable[[bytes], None]) -> bytes:
+        """Link the folders of a request; return what is to be known of them. In a helper. Raises: OSError."""
+        counted = [0, 0]
+
+        def count(looked: int, linked: int) -> None:
+            counted[:] = counted[0] + looked, counted[1] + linked
+            if counted[0] >= _TOLD_AFTER:
+                tell(json.dumps(counted).encode())
+                counted[:] = 0, 0
+
+        self._count = count
+        folders = [self._fill(path) for path in os.fsdecode(request).split("\0")]
+        return json.dumps([*counted, *folders]).encode()
+
+    def _fill(self, path: str) -> _LinkedFolder:
+        """Make a folder, and link into it; it is finished, unless others lie in it. Raises: OSError."""
+        old = _open(self._old, path)
         try:
-            before = _count_waits()
-            self._fill(root)
-            self._work(lambda: self._perhaps_get_help(before))
-            for helper in self._helpers:
-                helper.join()
-            if root.times is not None:
-                os.utime(root.new, ns=root.times)
-            elif not self._errors:
-                _copy_metadata(root.old, root.new)
-        finally:
-            for pair in tuple(self._pairs):  # the root, and after an early end what was not done
-                self._close(pair)
-        if self._errors:
-            raise self._errors[0]
-
-    def _perhaps_get_help(self, before: int) -> None:
-        """Start the helpers once this thread waits for a disk: they wait for it at once.
-
-        Why not before: links in memory take two and a half times the processor by three threads, which then wait for one another.
-        """
-        if not self._helpers and (_count_waits() - before) * _WAITED > self.linked + 10 * _WAITED:
-            with contextlib.suppress(RuntimeError):  # there is no room for one more thread: then this one does it all
-                for _ in range(_HELPERS):
-                    helper = Thread(target=self._work)
-                    helper.start()
-                    self._helpers.append(helper)
-
-    def _work(self, after: Callable[[], object] = lambda: None) -> None:
-        """Enter folders until all are done. `after`: is called after each of them."""
-        while (job := self._next()) is not None:
+            opened = self._open_new(path)
+            if opened is None:
+                return _LinkedFolder(path, [], None)
+            new, times = opened
             try:
-                self._enter(*job)
-                after()
-            except BaseException as error:  # noqa: BLE001  # raised again by `make`
-                with self._change:
-                    self._errors.append(error)
+                inside = self._link_entries(old, new, f"{path}/" if path else "")
+                folder = _LinkedFolder(path, inside, times)
+                if not inside:
+                    _give_metadata(folder, old, new)
             finally:
-                with self._change:
-                    self._busy -= 1
-                    self._change.notify_all()
-
-    def _next(self) -> tuple[_FolderPair, str] | None:
-        """Return the next folder; None when all are done, or none should follow. The newest first: few stay open."""
-        with self._change:
-            while not self._waiting and self._busy and not self._errors:
-                self._change.wait()
-            if not self._waiting or self._errors or self._stops():
-                return None
-            self._busy += 1
-            return self._waiting.pop()
-
-    def _enter(self, above: _FolderPair, name: str) -> None:
-        old = os.open(name, _FOLDER, dir_fd=above.old)
-        try:
-            there = not _make_folder(name, above.new, over=self._over)
-            new = os.open(name, _FOLDER, dir_fd=above.new)
-        except OSError as error:
+                os.close(new)
+        finally:
             os.close(old)
+        return folder
+
+    def _open_new(self, path: str) -> tuple[int, _Times | None] | None:
+        """Open a folder of the other tree, made where it lacks, and tell the times of one that was there; None where something else is."""
+        if not path:
+            new = os.dup(self._new)
+            return new, _times(new) if self._over else None
+        above, _, name = path.rpartition("/")
+        folder = _open(self._new, above)
+        try:
+            there = not _make_folder(name, folder, over=self._over)
+            new = os.open(name, _FOLDER, dir_fd=folder)
+        except OSError as error:
             if self._over and error.errno in (errno.ENOTDIR, errno.ELOOP):  # something else is there by now
-                self._done(_FolderPair(-1, -1, "", above))
-                return
+                return None
             raise
-        pair = self._pair(old, new, f"{above.path}{name}/", above)
-        pair.times = _times(new) if there else None
-        self._fill(pair)
-        self._done(pair)
+        finally:
+            os.close(folder)
+        return new, _times(new) if there else None
 
-    def _pair(self, old: int, new: int, path: str, above: _FolderPair | None) -> _FolderPair:
-        pair = _FolderPair(old, new, path, above)
-        with self._change:
-            self._pairs.add(pair)
-        return pair
-
-    def _close(self, pair: _FolderPair) -> None:
-        with self._change:
-            self._pairs.discard(pair)
-        os.close(pair.old)
-        os.close(pair.new)
-
-    def _fill(self, pair: _FolderPair) -> None:
-        looked, linked, folders = 0, 0, []
-        with os.scandir(pair.old) as entries:
+    def _link_entries(self, old: int, new: int, above: str) -> list[str]:
+        """Link what lies in a folder; return the names of its folders. `above`: its path, with "/" behind it. Raises: OSError."""
+        looked, linked, folders = 0, 0, list[str]()
+        with os.scandir(old) as entries:
             for entry in entries:
                 name, looked = entry.name, looked + 1
                 if looked == _TOLD_AFTER:
                     self._count(looked, linked)
                     looked, linked = 0, 0
-                if name in self._reserved or pair.path + name in self._left_out:
+                if name in self._reserved or above + name in self._left_out:
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(name)
                 else:
-                    linked += _link(name, pair, over=self._over)
-        if pair.depth >= _DEEPEST:
-            if self._over and folders:
-                raise OSError(errno.ENAMETOOLONG, "lies too deep to be linked", pair.path + folders[0])
-            folders = []
+                    linked += _link(name, old, new, over=self._over)
         self._count(looked, linked)
-        with self._change:
-            pair.open += len(folders)
-            self._waiting += [(pair, name) for name in folders]
-            self._change.notify_all()
+        if folders and above.count("/") >= _DEEPEST:
+            if self._over:
+                raise OSError(errno.ENAMETOOLONG, "lies too deep to be linked", above + folders[0])
+            return []
+        return folders
 
-    def _count(self, looked: int, linked: int) -> None:
-        with self._change:
-            before, self._looked = self._looked, self._looked + looked
-            self.linked += linked
-            if before // _TOLD_AFTER < self._looked // _TOLD_AFTER:
-                self._tells(self.linked)
+    def _add(self, looked: int, linked: int) -> None:
+        before, self._looked = self._looked, self._looked + looked
+        self.linked += linked
+        if before // _TOLD_AFTER < self._looked // _TOLD_AFTER:
+            self._tells(self.linked)
 
-    def _done(self, pair: _FolderPair) -> None:
-        """Count a folder as done, and close it once all below it is done; then perhaps the one above it."""
-        each: _FolderPair | None = pair
-        while each is not None and each.above is not None:
-            with self._change:
-                each.open -= 1
-                if each.open:
-                    return
-            if each.times is not None:
-                os.utime(each.new, ns=each.times)
-            elif each.new >= 0:
-                _copy_metadata(each.old, each.new)
-            if each.new >= 0:
-                self._close(each)
-            each = each.above
+    def _finish(self, folder: _LinkedFolder) -> None:
+        """Give a folder its metadata, once all is made that lies in it. Raises: OSError."""
+        old, new = _open(self._old, folder.path), _open(self._new, folder.path)
+        try:
+            _give_metadata(folder, old, new)
+        finally:
+            os.close(old)
+            os.close(new)
 
 
-def _count_waits() -> int:
-    """Return how often this thread has waited by itself, as for a disk; to be given no processor is no such wait."""
-    return getrusage(RUSAGE_THREAD).ru_nvcsw
+def _open(root: int, path: str) -> int:
+    """Open a folder below another one, step by step. Raises: OSError, also for a link on the way."""
+    folder = os.dup(root)
+    for name in path.split("/") if path else ():
+        above = folder
+        try:
+            folder = os.open(name, _FOLDER, dir_fd=above)
+        finally:
+            os.close(above)
+    return folder
 
 
 def _make_folder(name: str, above: int, *, over: bool) -> bool:
@@ -211,20 +227,29 @@ def _make_folder(name: str, above: int, *, over: bool) -> bool:
     return True
 
 
-def _times(folder: int) -> tuple[int, int]:
+def _times(folder: int) -> _Times:
     seen = os.fstat(folder)
     return seen.st_atime_ns, seen.st_mtime_ns
 
 
-def _link(name: str, pair: _FolderPair, *, over: bool) -> int:
+def _link(name: str, old: int, new: int, *, over: bool) -> int:
     """Link one entry, a symlink itself; return how many were linked."""
     try:
-        os.link(name, name, src_dir_fd=pair.old, dst_dir_fd=pair.new, follow_symlinks=False)
+        os.link(name, name, src_dir_fd=old, dst_dir_fd=new, follow_symlinks=False)
     except OSError as error:
         if not (error.errno == errno.EEXIST if over else error.errno in _UNLINKED):
             raise
         return 0
     return 1
+
+
+def _give_metadata(folder: _LinkedFolder, old: int, new: int) -> None:
+    """Give a folder that was there its times, and a new one the metadata of the old one. Raises: OSError."""
+    if folder.times is None:
+        _copy_metadata(old, new)
+    else:
+        accessed, changed = folder.times  # a list, where a helper told it
+        os.utime(new, ns=(accessed, changed))
 
 
 def _copy_metadata(old: int, new: int) -> None:

@@ -33,6 +33,13 @@ def without_remainders(records: Iterable[bytes]) -> Iterator[bytes]:
         yield record
 
 
+def require_swept(records: list[bytes]) -> None:
+    """Check many records for the same. Raises: NotSwept."""
+    (name,) = REMAINDERS
+    if name in b"\0".join(records):
+        raise NotSwept
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncompleteCopy:
     """The entries that a copy lacks, and those that its source has not: the counts, and the first names."""

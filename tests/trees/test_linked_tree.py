@@ -1,14 +1,15 @@
 """A tree of hard links to another one: all kinds of entries, nothing that is left out, no link followed, no descriptor left open."""
 
 import errno
-import itertools
 import os
+import signal
 import stat
+import threading
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
+from orchestrator.process.forks import Answer, ForkedHelpers
 from orchestrator.trees import linked_tree
 from orchestrator.trees.beneath import Folder, Untrusted
 from orchestrator.trees.linked_tree import LinkedTree, find_names_of
@@ -118,7 +119,8 @@ def test_a_full_disk_ends_it_with_all_closed(old: Path, monkeypatch: pytest.Monk
 
 
 def test_a_request_to_stop_ends_it_early(old: Path) -> None:
-    new, _ = made(old, stops=lambda: True)
+    asked = iter((False, True))
+    new, _ = made(old, stops=lambda: next(asked))
     assert names(new) == {"top", "link"}
 
 
@@ -170,24 +172,114 @@ def test_all_names_of_a_file_are_found(old: Path) -> None:
         assert find_names_of(source, ["a/one"]) == {"a/one"}
 
 
-@pytest.mark.parametrize("waits", [0, 1])
-def test_helpers_link_where_the_first_thread_waits_for_a_disk(
-    old: Path, monkeypatch: pytest.MonkeyPatch, waits: int
+def many_folders(old: Path) -> None:
+    """Make more entries than one process links alone, in folders of several depths, one of them large."""
+    for number in range(60):
+        (old / f"many/{number}/deep").mkdir(parents=True)
+        for name in ("one", "two", os.fsdecode(ODD)):
+            (old / f"many/{number}/{name}").touch()
+            (old / f"many/{number}/deep/{name}").touch()
+        os.utime(old / f"many/{number}/deep", ns=(5, number))
+        os.utime(old / f"many/{number}", ns=(5, 1000 + number))
+    (old / "many/large").mkdir()
+    for number in range(1500):
+        (old / f"many/large/{number}").touch()
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> list[ForkedHelpers]:
+    """Have helpers begin after a few entries; return those that were started."""
+    begun: list[ForkedHelpers] = []
+    start = ForkedHelpers.start
+
+    def noted(answer: Answer) -> ForkedHelpers | None:
+        found = start(answer)
+        begun.extend([found] if found else [])
+        return found
+
+    monkeypatch.setattr(ForkedHelpers, "start", noted)
+    monkeypatch.setattr(linked_tree, "_MANY", 3)
+    return begun
+
+
+@pytest.mark.parametrize("over", [False, True])
+def test_helpers_link_the_same_as_one_process(old: Path, soon: list[ForkedHelpers], *, over: bool) -> None:
+    many_folders(old)
+    told = list[int]()
+    if over:
+        (old.parent / "new/many/7").mkdir(parents=True)
+        os.utime(old.parent / "new/many/7", ns=(5, 70))
+    new, linked = made(old, over=over, tells=told.append, start=ForkedHelpers.start)
+    assert len(soon) == 1
+    assert names(new) == names(old)
+    assert linked == 7 + 60 * 6 + 1500
+    for path in old.rglob("*"):
+        one, other = path.lstat(), (new / path.relative_to(old)).lstat()
+        folder = stat.S_ISDIR(one.st_mode)
+        assert (one.st_ino == other.st_ino) != folder, path
+        if folder and not (over and path.name in ("7", "many")):
+            assert (one.st_mtime_ns, one.st_mode) == (other.st_mtime_ns, other.st_mode), path
+    if over:
+        assert (new / "many/7").stat().st_mtime_ns == 70, "what was there keeps its time"
+    assert told == sorted(told)
+    assert told
+
+
+def test_helpers_leave_out_what_one_process_does(old: Path, soon: list[ForkedHelpers]) -> None:
+    many_folders(old)
+    left = {"many/3", "many/5/deep/one", "many/large/7", "a/b/two", "c/three"}
+    new, _ = made(old, *left, reserved=("two",), start=ForkedHelpers.start)
+    expected = {
+        name for name in names(old) if name not in left and not name.startswith("many/3/") and not name.endswith("/two")
+    }
+    assert (len(soon), names(new)) == (1, expected)
+
+
+def test_the_error_of_a_helper_ends_it_and_no_process_stays(
+    old: Path, soon: list[ForkedHelpers], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A folder of 20 others, so that there is something left to do once the first ones took long."""
-    for number in range(20):
-        (old / f"many/{number}").mkdir(parents=True)
-        (old / f"many/{number}/file").touch()
-    begun: list[object] = []
+    many_folders(old)
+    mkdir = os.mkdir
 
-    class Helper(Thread):
-        def start(self) -> None:
-            begun.append(self)
-            super().start()
+    def full(name: str, *rest: object, **more: object) -> None:
+        if name == "deep":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+        mkdir(name, *rest, **more)  # type: ignore[arg-type]
 
-    counts = itertools.count(step=1000 * waits)
-    monkeypatch.setattr(linked_tree, "_count_waits", lambda: next(counts))
-    monkeypatch.setattr(linked_tree, "Thread", Helper)
-    new, linked = made(old)
-    assert (names(new), linked) == (names(old), 27)
-    assert len(begun) == (linked_tree._HELPERS if waits else 0)
+    monkeypatch.setattr(os, "mkdir", full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        made(old, start=ForkedHelpers.start)
+    assert (len(soon), caught.value.errno, caught.value.filename) == (1, errno.ENOSPC, "deep")
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_a_request_to_stop_ends_helpers_in_the_midst_of_a_folder(
+    old: Path, soon: list[ForkedHelpers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A helper that hangs, as on a disk that does not answer, is not waited for."""
+    many_folders(old)
+    link, ours = os.link, os.getpid()
+
+    def hangs(name: str, *rest: object, **more: object) -> None:
+        if os.getpid() != ours:
+            signal.pause()
+        link(name, *rest, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "link", hangs)
+    new, _ = made(old, start=ForkedHelpers.start, stops=lambda: bool(soon) and soon[0].busy)
+    assert (len(soon), names(new) < names(old)) == (1, True)
+
+
+def test_another_thread_keeps_it_to_one_process(old: Path, soon: list[ForkedHelpers]) -> None:
+    """A fork takes no other thread along, but what that holds."""
+    many_folders(old)
+    ended = threading.Event()
+    other = threading.Thread(target=ended.wait)
+    other.start()
+    try:
+        new, _ = made(old, start=ForkedHelpers.start)
+    finally:
+        ended.set()
+        other.join()
+    assert (soon, names(new)) == ([], names(old))

@@ -43,7 +43,12 @@ def _bytes(changes: Changes, free: int | None, *, again: bool) -> str:
 
 
 def _inodes(changes: Changes, free: int | None) -> str:
-    """Return the sentence on inodes. A new point also needs an inode for each folder, so this is the minimum."""
-    if free is None or changes.created <= free:
+    """Return the sentence on inodes. A new point also needs an inode for each folder, which are fewer than its entries."""
+    if free is None:
         return ""
+    if changes.created <= free:
+        few = changes.entries_now is not None and free < changes.entries_now
+        return (
+            f"{show_count(free, 'inode')} were free, and a new point needs one for each of its folders" if few else ""
+        )
     return f"{show_count(changes.created, 'new entry', 'new entries')} and only {free} inodes were free"

@@ -31,7 +31,7 @@ ENTRY_KINDS = {
 }  # fmt: skip
 _HASH = 32
 _SECOND = 10**9
-_HEAD = 1 + 4 + 4 + _HASH  # kind, bytes that follow, entries, digest of what they are unpacked
+_HEAD = 1 + 4 + 4 + 4 + _HASH  # kind, bytes that follow, entries; bytes of what they are unpacked, and its digest
 
 
 class RecordUnusable(ValueError):
@@ -150,7 +150,8 @@ class RecordWriter:
 
     def _frame(self, kind: bytes, entries: "PackedEntries") -> None:
         packed = entries.packed
-        head = b"%b%b%b%b" % (kind, len(packed).to_bytes(4, "big"), entries.count.to_bytes(4, "big"), entries.digest)
+        numbers = (number.to_bytes(4, "big") for number in (len(packed), entries.count, entries.size))
+        head = kind + b"".join(numbers) + entries.digest
         self._digest.update(head)
         self._file.write(head)
         self._file.write(packed)
@@ -163,14 +164,14 @@ def _digest(content: bytes) -> bytes:
 
 
 class PackedEntries:
-    """Some entries of a record, packed. `count`: how many they are; `digest`: of what they are unpacked."""
+    """Some entries of a record, packed. `count`: how many they are; `size`: bytes of what they are unpacked; `digest`: its digest."""
 
-    def __init__(self, packed: bytes, count: int, digest: bytes) -> None:
-        self.packed, self.count, self.digest = packed, count, digest
+    def __init__(self, packed: bytes, count: int, size: int, digest: bytes) -> None:
+        self.packed, self.count, self.size, self.digest = packed, count, size, digest
 
-    def is_as(self, count: int, content: bytes) -> bool:
-        """Return whether these are the entries. `content`: so many, with NUL between them."""
-        return count == self.count and _digest(content) == self.digest
+    def is_as(self, content: bytes) -> bool:
+        """Return whether these are the entries, with NUL between them."""
+        return len(content) == self.size and _digest(content) == self.digest
 
     def content(self) -> bytes:
         """Unpack the frame. Raises: RecordUnusable."""
@@ -195,7 +196,7 @@ def pack_entries(entries: list[bytes]) -> PackedEntries:
 
 def pack_content(content: bytes, count: int) -> PackedEntries:
     """Pack so many entries with NUL between them. Most of it runs beside other threads."""
-    return PackedEntries(zlib.compress(content, 1), count, _digest(content))
+    return PackedEntries(zlib.compress(content, 1), count, len(content), _digest(content))
 
 
 class RecordReader:
@@ -232,7 +233,8 @@ class RecordReader:
         if not packed:
             raise RecordUnusable
         self._heads.update(head)
-        return head[:1], PackedEntries(packed, int.from_bytes(head[5:9], "big"), head[9:])
+        count, size = int.from_bytes(head[5:9], "big"), int.from_bytes(head[9:13], "big")
+        return head[:1], PackedEntries(packed, count, size, head[13:])
 
 
 class ListingDifference:

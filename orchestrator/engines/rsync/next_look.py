@@ -11,6 +11,7 @@ from itertools import islice
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command
+from orchestrator.engines.rsync.listing_text import ListingText
 from orchestrator.engines.rsync.look_record import (
     BATCH,
     COPY,
@@ -116,7 +117,7 @@ class NextLook:
         self.began_ns = 0
         self.point = self.manifest = ""
         self._guard = threading.RLock()  # both sides are listed at once
-        self._filesystems = ("", "")
+        self._filesystems = self._older_filesystems = ("", "")
         self._writer: RecordWriter | None = None
         self._sources: Iterator[PackedEntries] | None = None
 
@@ -151,7 +152,7 @@ class NextLook:
         self._sources = None
         if carried and self._seen is not None:
             recorded = _frames(self._path, SOURCE)
-            self._sources = self._seen.frames.packed(recorded, oldest_young(self._look_ns))
+            self._sources = self._seen.frames.packed(recorded)
 
     def listing(self, tree: Location) -> Command:
         """Return the command that lists a tree as the record has it."""
@@ -162,6 +163,14 @@ class NextLook:
         while entries := list(islice(listed, BATCH)):
             with self._giving_up():
                 self._add(entries, copy=copy)
+            yield entries
+
+    def copy_batches(self, pieces: Iterator[bytes]) -> Iterator[list[bytes]]:
+        """Yield the entries of the copy's listing in its order, many at once, and record them. `pieces`: its text, cut anywhere."""
+        listed = ListingText(pieces)
+        while entries := listed.take(BATCH):
+            with self._giving_up():
+                self._add(entries, copy=True)
             yield entries
 
     @contextlib.contextmanager
@@ -236,9 +245,13 @@ class NextLook:
                 if which == COPY:
                     yield frame.entries()
             header = record.header
-            same = (header.point, header.source, header.copy) == (point, *self._filesystems)
-            if not (same and header.verified and record.manifest == manifest):
+            if not (header.point == point and header.verified and record.manifest == manifest):
                 raise RecordUnusable
+            self._older_filesystems = (header.source, header.copy)
+
+    def same_places(self) -> bool:
+        """Return whether both sides lie where they lay when the point before was recorded. After `begin`, and all of `older_copy`."""
+        return self._older_filesystems == self._filesystems
 
     def complete(self, tree: Location) -> bool:
         """Give the record its name; return whether there is one. `tree`: the copy where it lies now. Raises: OSError.

@@ -11,7 +11,6 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
 
 from orchestrator import __version__
 from orchestrator.domain.answers import NOT_READ
@@ -25,6 +24,7 @@ from orchestrator.domain.source_identity import LAST_RESTORE, RESTORED
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.large_files import LargeFiles
+from orchestrator.engines.rsync.listing_text import ListingText
 from orchestrator.engines.rsync.look_record import (
     BATCH,
     COPY,
@@ -94,7 +94,7 @@ def look_around(
                 look = replace(look, made_with=header.made_with)
             _require_current(job, target, header, settings, began, looks=_count_looks(path), again=request.again)
             look = replace(look, whole_ns=header.whole_ns, since=header.since + _count_looks(path))
-            seen = _compare(job, target.points[-1].tree, record, reader, folder=request.looks)
+            seen = _compare(job, target.points[-1].tree, record, reader, limit_ns=oldest_young(began))
         source, copy = seen.source, seen.copy
         found = _ask(job, request, target, record, source, copy, run, reader)
         verified = header.verified and not copy.held
@@ -207,43 +207,42 @@ def _require_current(
         raise WholeLook("30 days have gone since everything was compared")
 
 
-def _compare(job: Job, tree: Location, record: RecordReader, reader: Reader, *, folder: str) -> LookDifferences:
+def _compare(job: Job, tree: Location, record: RecordReader, reader: Reader, *, limit_ns: int) -> LookDifferences:
     """List both trees and compare them with the record. Raises: WholeLook · RecordUnusable · PipelineFailed · OSError.
 
-    `folder`: takes what the source has otherwise than recorded, in a file without a name.
+    `limit_ns`: from which time of change an entry of the source is young.
     """
-    found, frames = {SOURCE: ListingDifference(), COPY: ListingDifference()}, SourceFrames(folder)
+    found, frames = {SOURCE: ListingDifference(), COPY: ListingDifference()}, SourceFrames(limit_ns)
     with _listings(job, tree, reader) as listings:
-        root = next(listings[COPY], b"")
+        root = b"".join(listings[COPY].take(1))
         for which, recorded in record.frames():
-            listed = list(islice(listings[which], recorded.count))
-            content = b"\0".join(listed)
-            if recorded.is_as(len(listed), content):
+            if listings[which].passes(recorded):
                 if which == SOURCE:
                     frames.keep_recorded()
                 continue
+            listed = listings[which].take(recorded.count)
             if which == SOURCE:
-                frames.keep(content, len(listed), recorded=True)
+                frames.keep(listed, recorded=True)
             if found[which].exchange(recorded.entries(), listed) > _MOST:
                 raise WholeLook("too much differs from the last look")
         found[COPY].exchange([record.root], [root])
         for which, difference in found.items():
-            while rest := list(islice(listings[which], BATCH)):
+            while rest := listings[which].take(BATCH):
                 if which == SOURCE:
-                    frames.keep(b"\0".join(rest), len(rest), recorded=False)
+                    frames.keep(rest, recorded=False)
                 if difference.exchange([], rest) > _MOST:
                     raise WholeLook("too much differs from the last look")
     return LookDifferences(source=found[SOURCE], copy=found[COPY], frames=frames)
 
 
 @contextlib.contextmanager
-def _listings(job: Job, tree: Location, reader: Reader) -> Iterator[dict[bytes, Iterator[bytes]]]:
+def _listings(job: Job, tree: Location, reader: Reader) -> Iterator[dict[bytes, ListingText]]:
     """Yield the listings of both trees, which run side by side."""
     with (
-        reader.records(Pipeline(stages=(listing_command(job.source),))) as source,
-        reader.records(Pipeline(stages=(listing_command(tree),))) as copy,
+        reader.pieces(Pipeline(stages=(listing_command(job.source),))) as source,
+        reader.pieces(Pipeline(stages=(listing_command(tree),))) as copy,
     ):
-        yield {SOURCE: iter(source), COPY: iter(copy)}
+        yield {SOURCE: ListingText(iter(source)), COPY: ListingText(iter(copy))}
 
 
 class _PointEntries:
@@ -494,11 +493,11 @@ def _list_both(
     limits = dict(zip((SOURCE, COPY), young, strict=True))
     entries, files = 0, 0
     with _listings(job, tree, reader) as listings:
-        root = mark_young([next(listings[COPY])], limits[COPY])[0]
+        root = mark_young(listings[COPY].take(1), limits[COPY])[0]
         left = [SOURCE, COPY]
         while left:
             for which in tuple(left):
-                found = list(islice(listings[which], BATCH))
+                found = listings[which].take(BATCH)
                 if not found:
                     left.remove(which)
                     continue

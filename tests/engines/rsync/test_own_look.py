@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import next_look, own_look
 from orchestrator.engines.rsync.model import DifferingPaths, Look, RsyncSurvey
 from orchestrator.engines.rsync.survey import survey
-from orchestrator.process.executor import Reader, Records
+from orchestrator.process.executor import Reader
 from tests.engines.rsync.builders import NOW, OLD, job
 from tests.engines.rsync.tree_owner import Owner
 from tests.engines.rsync.trees import Trees
@@ -178,13 +178,13 @@ def settled(looks: Looks) -> Looks:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The programs whose records were read."""
     found: list[str] = []
-    records = Reader.records
+    pieces = Reader._pieces
 
-    def noted(self: Reader, pipeline: Pipeline, **more: Any) -> Records:
+    def noted(self: Reader, pipeline: Pipeline, separator: bytes) -> Generator[bytes, None, None]:
         found.append(pipeline.stages[0].argv[0])
-        return records(self, pipeline, **more)
+        return pieces(self, pipeline, separator)
 
-    monkeypatch.setattr(Reader, "records", noted)
+    monkeypatch.setattr(Reader, "_pieces", noted)
     return found
 
 

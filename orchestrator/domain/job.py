@@ -272,7 +272,7 @@ class PipeOptions:
         "end a transfer in which nothing moved for so long", default=Seconds(300), parse=parse_duration, example="5m"
     )
     buffer: Bytes = config_key(
-        "memory that mbuffer takes on each side of a stream of datasets", default=Bytes(64 << 20), parse=parse_size,
+        "memory that mbuffer takes at most, on each side of a stream of datasets", default=Bytes(64 << 20), parse=parse_size,
         example="64M",
     )  # fmt: skip
     transport: str = config_key(

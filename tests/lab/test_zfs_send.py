@@ -254,6 +254,22 @@ def test_bookmarks_and_holds_are_made_and_let_go_again_and_again(master: Machine
     assert master.sh("zfs list -H -t bookmark -o name -r tank").text == ""
 
 
+@pytest.mark.flavours("trixie", "bookworm")
+def test_bookmarks_are_destroyed_together(master: Machine) -> None:
+    """By the program alone, without what the script does where it fails; and never a snapshot."""
+    pools(master)
+    names = [f"tank/photos#{number}" for number in range(5)]
+    master.sh("; ".join(f"zfs bookmark tank/photos@one {name}" for name in names))
+    program = "PYTHONPATH=/mnt/poolferry /opt/poolferry/bin/python -PS -c 'from orchestrator.engines.zfs.bookmark_removal import program; program()'"
+    assert master.sh(f"{program} tank/photos@one {names[0]}", check=False).code == 1
+    assert master.sh(f"{program} nopool/photos#1 {names[0]}", check=False).code == 1
+    assert len(master.sh("zfs list -H -t bookmark -o name -r tank").lines) >= 4
+    for _ in range(2):
+        master.sh(f"{program} tank/photos#gone {' '.join(names)}")
+        assert master.sh("zfs list -H -t bookmark -o name -r tank").text == ""
+    assert master.sh("zfs list -H -t snapshot -o name tank/photos@one").lines
+
+
 def test_a_stream_that_was_passed_over_is_no_proof(master: Machine) -> None:
     """zfs receive ends with 0 when a snapshot of that name is there, whatever is in it."""
     pools(master)

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from orchestrator.domain.fast_dataclass import replace
-from orchestrator.domain.job import Job
+from orchestrator.domain.job import Job, PipeOptions
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import COMMON, Command, Pipeline, Step
-from orchestrator.domain.units import show_count
+from orchestrator.domain.units import Bytes, show_count
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.commands.commands import CommandHost, command_host
@@ -48,6 +48,8 @@ from orchestrator.engines.zfs.plan.hold_names import (
 from orchestrator.engines.zfs.plan.resume import attempts_key
 
 Stage = tuple[Step, ...]
+# Bytes of a stream that the pipe between its two programs takes within one machine: where all of it fits, a buffer has nothing to do.
+_IN_PIPES = 512 << 10
 _NAMED = 100  # snapshots that one step names: it stands in the history, and on a screen
 
 
@@ -154,7 +156,7 @@ class _StepBuilder:
             action=f"send {self.source.full(action.dataset)} {what}",
             why=action.why,
             worker=target,
-            work=self._pipe(sent, received),
+            work=self._pipe(sent, received, self._transfer(action)),
             expected=None,
             confirmation=SnapshotPresent(
                 dataset=Location(path=target, host=self.target.root.host),
@@ -167,14 +169,27 @@ class _StepBuilder:
             else None,
         )
 
-    def _pipe(self, sent: tuple[str, ...], received: tuple[str, ...]) -> Pipeline:
-        if self._lines is None:
-            return Pipeline(stages=tuple(self._stages(sent, received)))
-        return self._open_pipe(sent, received, next(self._lines))
+    def _transfer(self, action: Send) -> PipeOptions:
+        """Return the job's settings, with no more memory for buffers than the stream can fill.
 
-    def _open_pipe(self, sent: tuple[str, ...], received: tuple[str, ...], line: MbufferConnection) -> Pipeline:
+        Why: mbuffer takes all of it at once, and the kernel clears it: with many small datasets that took longer than their streams.
+        """
+        pipe, known = self.job.pipe, self.source.datasets.get(action.dataset)
+        flags = action.token.flags if isinstance(action, ResumedSend) else action.flags
+        if known is None or known.used is None or not (flags.compressed or flags.raw):
+            return pipe  # what is sent decompressed may be any multiple of what it takes
+        return replace(pipe, buffer=Bytes(min(pipe.buffer, known.used)))
+
+    def _pipe(self, sent: tuple[str, ...], received: tuple[str, ...], pipe: PipeOptions) -> Pipeline:
+        if self._lines is None:
+            return Pipeline(stages=tuple(self._stages(sent, received, pipe)))
+        return self._open_pipe(sent, received, next(self._lines), pipe)
+
+    def _open_pipe(
+        self, sent: tuple[str, ...], received: tuple[str, ...], line: MbufferConnection, pipe: PipeOptions
+    ) -> Pipeline:
         """Build an mbuffer connection: the pipe between its ends carries only its key. Bytes are counted here."""
-        pipe, source, target = self.job.pipe, self.source, self.target
+        source, target = self.source, self.target
         if source.root.host is None:
             stages = (
                 commands.send_command(sent, source, pipe),
@@ -190,13 +205,14 @@ class _StepBuilder:
         )
         return Pipeline(stages=stages, counts=1)
 
-    def _stages(self, sent: tuple[str, ...], received: tuple[str, ...]) -> Iterator[Command]:
+    def _stages(self, sent: tuple[str, ...], received: tuple[str, ...], pipe: PipeOptions) -> Iterator[Command]:
         """Yield the sender, our own buffer, the receiver. A rate needs mbuffer, so its absence is then a failure."""
-        yield commands.send_command(sent, self.source, self.job.pipe)
+        yield commands.send_command(sent, self.source, pipe)
         here = self.source if self.source.root.host is None else self.target
-        if here.mbuffer or self.job.pipe.rate_limit:
-            yield commands.buffer_command(self.job.pipe, streams=self._lanes)
-        yield commands.receive_command(received, self.target, self.job.pipe)
+        fits = pipe.buffer <= _IN_PIPES and self.source.root.host is None and self.target.root.host is None
+        if (here.mbuffer and not fits) or pipe.rate_limit:
+            yield commands.buffer_command(pipe, streams=self._lanes)
+        yield commands.receive_command(received, self.target, pipe)
 
     def _received(
         self, dataset: str, *, first: bool, properties: bool, flags: SendFlags, placeholder: bool = False,

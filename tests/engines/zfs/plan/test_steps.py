@@ -95,6 +95,39 @@ def test_a_full_send_word_for_word() -> None:
     assert (step.copies, step.expected, step.makes, step.effect) == (True, None, None, Effect.WRITES)
 
 
+@pytest.mark.parametrize(
+    ("used", "flags", "memory"),
+    [
+        (5 << 20, FLAGS, "5120k"),
+        (700 << 10, FLAGS, "2048k"),
+        (1 << 40, FLAGS, "65536k"),
+        (5 << 20, RAW, "5120k"),
+        (5 << 20, SendFlags(compressed=False), "65536k"),
+        (None, FLAGS, "65536k"),
+    ],
+)
+def test_a_buffer_is_no_larger_than_what_a_dataset_takes(used: int | None, flags: SendFlags, memory: str) -> None:
+    seen = world(side(SOURCE, dataset("", A, B, used=used), mbuffer=True))
+    (step,) = build(incremental(flags=flags), seen=seen)
+    assert lines(step)[1] == f"mbuffer -q -s 128k -m {memory}"
+    far = world(side(FAR_SOURCE, dataset("", A, B, used=used), mbuffer=True), side(COPY, mbuffer=True))
+    (step,) = build(incremental(flags=flags), seen=far)
+    assert isinstance(step.work, Pipeline)
+    assert [memory in stage.argv for stage in step.work.stages] == [True, True, False], "the far end's, and our own"
+
+
+def test_a_stream_that_a_pipe_takes_needs_no_buffer_within_one_machine() -> None:
+    small = dataset("", A, B, used=400 << 10)
+    here = world(side(SOURCE, small, mbuffer=True), side(COPY, mbuffer=True))
+    (step,) = build(incremental(), seen=here)
+    assert [line.split()[:2] for line in lines(step)] == [["zfs", "send"], ["zfs", "receive"]]
+    (step,) = build(incremental(), seen=here, pipe=PipeOptions(rate_limit=Bytes(9 << 20)))
+    assert "mbuffer" in lines(step)[1]
+    far = world(side(SOURCE, small, mbuffer=True), side(FAR_COPY, mbuffer=True))
+    (step,) = build(incremental(), seen=far)
+    assert "mbuffer" in lines(step)[1]
+
+
 def test_increments_from_snapshots_bookmarks_and_origins() -> None:
     seen = world(
         side(SOURCE, dataset("", A, B), dataset("x", B)),

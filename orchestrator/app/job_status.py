@@ -12,6 +12,8 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import USED
 from orchestrator.domain.point import ReadTotals
 from orchestrator.domain.problem import (
+    DAMAGE_FOUND,
+    DRILL_FAILED,
     SAME_COMMAND,
     UNSEEN,
     Problem,
@@ -187,7 +189,7 @@ def judge_job(
     last = _as_died(goes) if goes and not running and _counts_as_last(goes, last) else last
     half = () if moved or running else find_half_written(job.name, memory)
     facts = _without_half_written(facts, half)
-    blamed = facts.last_failed or _failed_drill(drills, views, at) or last
+    blamed = facts.last_failed or _failed_drill(found, views, at) or last
     problems = () if moved else tuple(each for each in (*found.problems, *half) if at is None or each.place == at[0])
     gravest = next((each for each in problems if each.kind is not ProblemType.LEFT_OUT), None)
     left_out = next((each for each in reversed(problems) if each.kind is ProblemType.LEFT_OUT), None)
@@ -282,12 +284,16 @@ def _ended_well_since(waited: RunRecord, well: RunRecord | None) -> bool:
     return bool(well and well.ended_at and waited.ended_at and well.ended_at >= waited.ended_at)
 
 
-def _failed_drill(
-    drills: "Sequence[DrillRecord]", views: HistoryReader, at: tuple[str, str] | None
-) -> RunRecord | None:
-    """Return the newest restore test if it failed: data that cannot be restored are no copy, even if runs succeed."""
-    found = newest_drill(drills, at[0] if at else None)
+def _failed_drill(known: JobFacts, views: HistoryReader, at: tuple[str, str] | None) -> RunRecord | None:
+    """Return the newest restore test if it failed: data that cannot be restored are no copy, even if runs succeed.
+
+    One that found damage counts until that is over, as a problem of its own says.
+    """
+    found = newest_drill(known.drills, at[0] if at else None)
     if found is None or found.drilled.outcome is Outcome.DONE:
+        return None
+    damaged = {each.place for each in known.problems if each.kind is ProblemType.DAMAGED}
+    if (found.drilled.why or "").startswith(DRILL_FAILED + DAMAGE_FOUND) and found.drilled.place not in damaged:
         return None
     story = views.run(found.run)
     return story.run if story else None

@@ -75,6 +75,8 @@ class Problem:
 
 
 SAME_COMMAND = "say the same command again"  # the end of a hint for a place that cannot be looked at
+DRILL_FAILED = "the drill failed: "  # begins why a restore test failed
+DAMAGE_FOUND = "the copy is damaged in point "  # and goes on so, where it found damage, which is a problem of its own
 UNSEEN = "copies unseen on "  # before a place's name, a small fact of a job
 
 

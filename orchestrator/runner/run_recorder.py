@@ -18,7 +18,9 @@ from orchestrator.domain.errors import (
     PartlyRefused,
     PermissionDenied,
     Stopped,
+    TargetFull,
     TargetUnable,
+    VerificationFailed,
 )
 from orchestrator.domain.events import RunMessage, RunStarted, RunWaits, StepStarted
 from orchestrator.domain.fast_dataclass import replace
@@ -251,6 +253,10 @@ class RunRecorder:
 
         `continues`: how it goes on after a stop; `what`: words before a failure's; `found`: lines before its evidence.
         """
+        if isinstance(error, OSError | TargetFull | VerificationFailed):
+            from orchestrator.runner.full_state import name_full_state
+
+            error = name_full_state(error, self.tools.state, self.job.target.location)
         if isinstance(error, OSError):
             error = _of_a_file(error)
         error = self._pulled_out() or error  # an error of the disk may be seen before the watch sees that it is gone

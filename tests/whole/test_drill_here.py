@@ -79,6 +79,7 @@ def test_a_damaged_copy_fails_loudly_until_it_is_mended(house: House, whole: boo
     assert point["sound"] is False
     assert house.run().outcome == "done"
     assert facts(house.point()) == facts(house.source)
+    assert standing(house)[0] == "up", "what the restore test found is over"
     assert house.call("verify", "photos", "--point", point["point"]).code == 0, "the older point is mended, too"
     assert house.call("drill", "photos").outcome == "done"
     assert standing(house)[0] == "up"
@@ -193,6 +194,10 @@ def test_without_room_or_a_place_it_is_refused(house: House) -> None:
     unwritable = house.call("drill", "photos")
     assert (unwritable.code, unwritable.outcome) == (1, "failed"), unwritable
     assert "/proc/nowhere" in unwritable["hint"]
+    house.job(drill={"scratch": str(house.folder)})  # another scratch, as the hint says
+    assert standing(house)[0] == "failing", "nothing was tested yet"
+    assert house.follow(unwritable["hint"]).outcome == "done"
+    assert standing(house)[0] == "up"
     house.job("empty", source=str(house.folder / "place"), target=str(house.folder / "other"))
     assert house.call("drill", "empty").code == 3
 

@@ -154,6 +154,26 @@ def test_the_end_is_recorded_though_something_else_fills_the_state_meanwhile(
         assert facts(house.point()) == facts(house.source)
 
 
+@pytest.mark.root
+@pytest.mark.namespace
+def test_a_run_that_fills_the_state_itself_says_so_and_does_not_blame_the_target(house: House, tmp_path: Path) -> None:
+    """And a restore test says how much is free there, and how much is to stay so."""
+    for number in range(16_000):
+        house.write(f"{number:0200d}", "x")
+    with mounted(tmp_path / "state", "size=4m,mode=700"):
+        ran = house.run(house.job(rsync={"parallel": 1}, drill={"files": 3}))
+        assert (ran.outcome, f"the state directory {house.state} is full" in ran["why"]) == ("failed", True), ran
+        assert "target" not in ran["why"]
+        subprocess.run(["mount", "-o", "remount,size=60m", house.state], check=True)  # as the hint says
+        assert house.run().outcome == "done"
+        assert facts(house.point()) == facts(house.source)
+        drilled = house.call("drill", "photos")
+        assert (drilled.outcome, "of which 64.0 MiB are to stay free" in drilled["why"]) == ("refused", True), drilled
+        assert "smaller" not in drilled["hint"]
+        subprocess.run(["mount", "-o", "remount,size=100m", house.state], check=True)
+        assert house.follow(drilled["hint"]).outcome == "done"
+
+
 def _filler(house: House, folder: Path) -> str:
     """Return a PATH in which an rsync that copies fills the state directory before."""
     folder.mkdir()

@@ -586,7 +586,7 @@ def confirm_counts(
     accounts = [meter.stats for meter in meters]
     if None in accounts:  # rsync ends well even when its output cannot be written
         raise VerificationFailed(
-            "rsync ended without its closing summary, so it is not certain that all was copied",
+            "rsync ended well, and what it said of its copy was not kept to its end, so it is not certain that all was copied",
             hint="see whether the state directory has space; the next run looks again and mends",
         )
     files = sum(account.regular for account in accounts if account)

@@ -18,6 +18,7 @@ from orchestrator.domain.hint_phrases import phrases_of_reader
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import VerificationResult
+from orchestrator.domain.problem import DAMAGE_FOUND, DRILL_FAILED
 from orchestrator.domain.run import Outcome, RunReport, RunType
 from orchestrator.domain.units import show_duration, show_size
 from orchestrator.planners.drill import PastDrill, decide_drill
@@ -73,12 +74,13 @@ def drill_job(job: Job, tools: RunContext, drill_request: DrillRequest, *, why: 
         report = _drill(evidence)
     except OrchestratorError as error:
         again = "drill again; it starts from the beginning"
+        error.hint = evidence.with_next(error.hint)
         report = _put_off(evidence, error) or journal.ended_by(
-            error, continues=again, what="the drill failed: ", found=evidence.differences
+            error, continues=again, what=DRILL_FAILED, found=evidence.differences
         )
     except OSError as error:
-        hint = f"see whether {folder_of(job, tools.state)} can be written"
-        report = journal.ended(Outcome.FAILED, f"the drill failed: {error}", hint=hint)
+        hint = evidence.with_next(f"see whether {folder_of(job, tools.state)} can be written")
+        report = journal.ended(Outcome.FAILED, f"{DRILL_FAILED}{error}", hint=hint)
     drilled = evidence.evidence(report.outcome, report.why)
     tools.history.drills.keep(journal.run, job.name, drilled, journal.now)
     if report.outcome in (Outcome.FAILED, Outcome.REFUSED) and not drill_request.self_test:
@@ -98,7 +100,7 @@ def _put_off(evidence: DrillEvidence, error: OrchestratorError) -> RunReport | N
         return None
     if not isinstance(error, HostUnreachable) and (datasets or not isinstance(error, StreamBroken)):
         return None
-    hint = f"{error.hint}; then `poolferry drill {journal.job.name}`; one that [drill] asks for comes again with the next run"
+    hint = f"{error.hint}; one that [drill] asks for comes again with the next run"
     why = f"no drill for now: {_named(error) or host.name} cannot be reached: {error.why}"
     return journal.ended(Outcome.WAITING, why, hint=hint, evidence=error_evidence(error))
 
@@ -158,9 +160,7 @@ def _report_damage(
             f"`poolferry run {name}` copies damaged files again from the source; `poolferry verify {name}` reads all of the point; "
             "look at the disk's health (smartctl -a)"
         )
-        return evidence.fail(
-            f"the copy is damaged in point {point}: {describe_counts(copy)}: {describe_first_findings(copy)}", hint
-        )
+        return evidence.fail(f"{DAMAGE_FOUND}{point}: {describe_counts(copy)}: {describe_first_findings(copy)}", hint)
     hint = (
         f"the copy itself was read again and is sound: look at the disk below {tree} and at this machine's memory, "
         f"then `poolferry drill {name} --seed {evidence.seed}`"

@@ -5,6 +5,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Finding, VerificationResult
+from orchestrator.domain.problem import DRILL_FAILED
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import show_count, show_duration
 from orchestrator.planners.drill import estimate_whole
@@ -77,13 +78,18 @@ class DrillEvidence:
     def refuse(self, refusal: Refusal) -> RunReport:
         """Return the report of a refusal: nothing was tested."""
         self.journal.decided(refusal)
-        again = f"poolferry drill {self.journal.job.name}"  # the job counts as failing until a test ends well
-        hint = refusal.hint if again in refusal.hint else f"{refusal.hint}; then {again}" if refusal.hint else again
+        hint = self.with_next(refusal.hint)
         return self.journal.ended(Outcome.REFUSED, f"no drill: {refusal.why}", hint=hint, evidence=refusal.evidence)
+
+    def with_next(self, hint: str) -> str:
+        """Return a hint that also says to test again: until a test ends well, the job counts as failing."""
+        again = f"poolferry drill {self.journal.job.name}"
+        return hint if again in hint else f"{hint}; then {again}" if hint else again
 
     def fail(self, why: str, hint: str) -> RunReport:
         """Return the report of a failed restore test."""
-        return self.journal.ended(Outcome.FAILED, f"the drill failed: {why}", hint=hint, evidence=self.differences)
+        told = f"{DRILL_FAILED}{why}"
+        return self.journal.ended(Outcome.FAILED, told, hint=self.with_next(hint), evidence=self.differences)
 
     def end_self_test(self, harmed: tuple[bytes, ...], reading: VerificationResult) -> RunReport:
         """Return the report on the deliberate damage: success only when all of it was found."""

@@ -100,8 +100,9 @@ def refuse_space(folder: str, needed: int, job: Job) -> Refusal | None:
     free = shutil.disk_usage(folder).free
     if needed + needed // 50 + _SPARE <= free:
         return None
+    smaller = ", or make [drill] size smaller" if free > _SPARE and needed > free - _SPARE else ""
     return Refusal(
-        why=f"the drill brings back {show_size(needed)}, and {folder} has space for {show_size(max(free - _SPARE, 0))}",
+        why=f"the drill brings back {show_size(needed)}, and {show_size(free)} are free in {folder}, of which {show_size(_SPARE)} are to stay free",
         evidence=(f"[drill] size = {show_size(job.drill.size)}",),
-        hint="name a folder with more space as [drill] scratch, or make [drill] size smaller",
+        hint=f"free space there, or name a folder with more space as [drill] scratch{smaller}",
     )

@@ -6,6 +6,7 @@ from orchestrator.domain.answers import split_lines
 from orchestrator.domain.drill import UserCheckResult
 from orchestrator.domain.errors import Stopped
 from orchestrator.domain.plan import Command, Effect, Pipeline
+from orchestrator.domain.problem import DRILL_FAILED
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import show_duration
 from orchestrator.process.executor import StopReason
@@ -36,7 +37,7 @@ def run_user_check(evidence: DrillEvidence, command: Command) -> RunReport | Non
     if evidence.checked.exit == 0:
         return None
     how = f"took longer than {show_duration(rules.check_within)}" if late else f"ended with {result.exits[0]}"
-    why = f"the drill failed: what was restored matches the manifest, but {' '.join(rules.check_command)} {how}"
+    why = f"{DRILL_FAILED}what was restored matches the manifest, but {' '.join(rules.check_command)} {how}"
     hint = f"see what it said; `poolferry drill {evidence.journal.job.name} --seed {evidence.seed}` brings the same files back"
     return evidence.journal.ended(Outcome.FAILED, why, hint=hint, evidence=tuple(split_lines(output)[-20:]))
 

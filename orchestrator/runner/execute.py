@@ -333,7 +333,8 @@ def _do(decision: Plan | NothingToDo, executor: StepExecutor, world: Any) -> Non
         executor.carry_out(decision)
     except TargetFull as error:
         engine = executor.journal.tools.engine
-        space = engine.space(world) if implements(engine, Copier) else ""
+        # What is free beside a quota is nothing that the copy can use.
+        space = engine.space(world) if implements(engine, Copier) and "quota at" not in error.why else ""
         told = f": {space}" if space else ""
         raise TargetFull(f"{error.why}{told}", evidence=error.evidence, hint=error.hint) from error
     finally:

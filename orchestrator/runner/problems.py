@@ -83,6 +83,8 @@ def see_points(
             f"{job.target.name} was {moved} and is {job.target.location} now; points that stayed there are not counted any more"
         )
     mirrored = gone == {MIRROR} and getattr(job.options, "points", False)
+    if mirrored and not (known or moved):
+        return  # the mirror is the copy until the first point is made
     if mirrored and not moved:
         journal.warn(
             f"{job.target.location} held a mirror, and is a place of restore points now: the mirror's files still lie beside `points` there, and are "

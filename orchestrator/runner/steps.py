@@ -92,11 +92,12 @@ def local_file_error(error: OSError, step: Step) -> OutsideError:
 
 @contextmanager
 def told_where_full(what: str, hint: str) -> Iterator[None]:
-    """Give the hint that helps where space is lacking: an engine's own is for a run, and speaks of what [keep] may remove."""
+    """Give the hint that helps where space is lacking: an engine's own is for a run, and speaks of its target and of what [keep] may remove."""
     try:
         yield
     except TargetFull as error:
-        raise TargetFull(f"{what}: {error.why}", evidence=error.evidence, hint=hint) from error
+        why = error.why.replace("a quota at the target", "a quota there").replace("the target has no", "there is no")
+        raise TargetFull(f"{what}: {why}", evidence=error.evidence, hint=hint) from error
 
 
 def gravest_error(errors: list[OrchestratorError]) -> OrchestratorError:

@@ -71,3 +71,45 @@ def test_points_where_a_mirror_is_to_be_come_back_and_are_read(house: House, tmp
     assert (back.outcome, facts(tmp_path / "back")) == ("done", facts(house.point())), back
     assert [each["sound"] for each in house.call("points", "photos")["points"]] == [None, True]
     assert house.call("status").code == 0
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["source there", "source gone"])
+def test_a_mirror_where_points_are_to_be_comes_back_and_is_read(house: House, tmp_path: Path, *, gone: bool) -> None:
+    """Each command said that there is no restore point, and that the job is to be run; with the source gone there was no way to the copy."""
+    house.write("one", "x")
+    house.write("in/two", "y")
+    house.run(house.job(rsync={"points": False, "delete": True}))
+    source = facts(house.source)
+    house.job()
+    if gone:
+        house.source.rename(tmp_path / "gone")
+        assert house.run().outcome == "refused"
+        [job] = house.call("status")["jobs"]
+        assert "may be gone" not in str(job), job
+    for words in (("verify", "photos"), ("drill", "photos"), ("restore", "plan", "photos"), ("ls", "photos")):
+        ran = house.call(*words)
+        assert (ran.code, ran.value.get("warnings", [])) == (0, []), ran
+    back = house.call("restore", "run", "photos", "--to", str(tmp_path / "back"))
+    assert (back.outcome, facts(tmp_path / "back")) == ("done", source), back
+    assert [each["point"] for each in house.call("points", "photos")["points"]] == ["mirror"]
+    if not gone:
+        assert house.run().outcome == "done"
+        assert facts(house.point()) == source
+        assert [each["point"] for each in house.call("points", "photos")["points"]] == house.points()
+
+
+def test_a_mirror_is_found_though_the_first_point_that_follows_it_was_cut(house: House, tmp_path: Path) -> None:
+    """A cut run may leave a manifest, and that is no mirror; the hint says how to get at the one that is there."""
+    house.write("one", "x")
+    house.run(house.job(rsync={"points": False, "delete": True}))
+    source = facts(house.source)
+    house.job()
+    (house.target / ".poolferry/work").mkdir()
+    house.source.rename(tmp_path / "gone")
+    back = ("restore", "run", "photos", "--to", str(tmp_path / "back"))
+    refused = house.call(*back)
+    assert (refused.outcome, "a mirror was made at" in refused["why"]) == ("refused", True), refused
+    assert "write points = false in [rsync] of" in refused["hint"]
+    house.job(rsync={"points": False})
+    assert house.call(*back).outcome == "done"
+    assert facts(tmp_path / "back") == source

@@ -357,7 +357,7 @@ def restore_command(
     """
     # A partial folder that a cut left may go at the end; the marker stays.
     only = ["--from0", "--files-from=-", *(["--dirs"] if single else ["--recursive"])] if folder else []
-    only += ["--delete-delay", *_kept(job, left_out)] if folder and not names else []
+    only += ["--delete-delay", *_kept(job, tree, left_out)] if folder and not names else []
     how = [f"--partial-dir={PARTIAL}", *([] if tree.host or to.host else ["--whole-file"])]
     how += ["--sparse"] * holes + ["--ignore-times"] * anew
     argv = [*only, *_what(options_of(job), filters=False), *how, "--modify-window=-1", *_reporting(),
@@ -388,15 +388,15 @@ def clear_top_command(tree: Location, to: Location, job: Job, left_out: tuple[by
 
     What lies deeper is removed by the copy itself.
     """
-    argv = ["--dirs", "--delete", "--existing", "--ignore-existing", *_kept(job, left_out)]
+    argv = ["--dirs", "--delete", "--existing", "--ignore-existing", *_kept(job, tree, left_out)]
     argv += [f"--filter=-p_{name}" for name in RESERVED]
     return _inside(tree, to, job, argv, folder=True)
 
 
-def _kept(job: Job, left_out: tuple[bytes, ...]) -> list[str]:
-    """Return the rules for what is neither restored nor removed, and for partial folders, which may be removed."""
+def _kept(job: Job, tree: Location, left_out: tuple[bytes, ...]) -> list[str]:
+    """Return the rules for what is neither restored nor removed, as our own folder in a mirror, and for partial folders, which may be removed."""
     only = [f"--filter=R_{PARTIAL}", *(f"--exclude={path_argument(rule_of(b'/' + path))}" for path in left_out)]
-    return only + ([] if options_of(job).points else [f"--exclude=/{OURS}"])
+    return only + ([f"--exclude=/{OURS}"] if tree == job.target.location else [])
 
 
 def _inside(tree: Location, to: Location, job: Job, argv: list[str], *, folder: bool) -> Command:

@@ -89,7 +89,7 @@ _TABLE = (
         words=r"Disk quota exceeded",
         error=TargetFull,
         why="a quota at the target is used up",
-        hint="see which, there, where FOLDER is the target's: `zfs get quota,refquota,userquota@OWNER FOLDER` (ZFS), `btrfs qgroup show FOLDER`, or "
+        hint="see which, there, where FOLDER is the target's: `zfs get quota,refquota,userquota@OWNER FOLDER` (ZFS), `btrfs qgroup show -re FOLDER`, or "
         "`repquota -a`; raise it, or free space below it, or let [keep] keep fewer points; every earlier point is whole",
     ),
     FailureRow(

@@ -129,10 +129,18 @@ class TargetSurvey:
         return b"" in self.damaged
 
     def holds_copies(self, job: str, *, points: bool) -> bool:
-        """Return whether there are copies of the job; a lost marker takes no point away. `points`: else it is a mirror."""
+        """Return whether there are copies of the job; a lost marker takes no point away. `points`: else it is a mirror.
+
+        Those of the other kind count, too, until the first of its kind is made. A work tree may have a manifest beside it, and is no mirror.
+        """
         return self.owner in (None, job) and (
-            bool(self.points) if points else self.mirrored is not None or bool(self.dated)
+            bool(self.points) or self.holds_old_mirror if points else self.mirrored is not None or bool(self.dated)
         )
+
+    @property
+    def holds_old_mirror(self) -> bool:
+        """Return whether a mirror lies where points are to be, and none is begun."""
+        return self.owner is not None and self.mirrored is not None and not (self.points or self.work)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -377,7 +377,10 @@ def greet(
 
 
 def survey_points(job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
-    """Return the existing restore points, oldest first; for a mirror the mirror itself, or the points that lie where it never began."""
+    """Return the existing restore points, oldest first; for a mirror the mirror itself. Where none of the job's kind was made yet, the other kind.
+
+    Why: the option decides what the next run makes, not what comes back meanwhile.
+    """
     root = job.target.location
     text = _look_at_target(root, reader)
     points = options_of(job).points
@@ -385,7 +388,9 @@ def survey_points(job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
     require_same_store(job, seen)
     _require_own_copies(job, seen)
     if points:
-        return seen.points
+        if not seen.holds_old_mirror:
+            return seen.points
+        seen = _parsed_target(text, root, mirror=True)
     if seen.mirrored is None:
         return _parsed_target(text, root, mirror=False).points if seen.dated else ()
     found = RestorePoint(

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
+from orchestrator.domain.answers import parse_instant
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.dataset_restore import SnapshotView
 from orchestrator.domain.errors import OrchestratorError, Stopped
@@ -15,7 +16,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.names import POINT_NAME, show_name
 from orchestrator.domain.place import FOUND, Location
 from orchestrator.domain.plan import Plan, Refusal
-from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.point import MIRROR_MADE, RestorePoint
 from orchestrator.domain.run import Outcome, RunReport, RunType
 from orchestrator.domain.units import Bytes, Seconds, show_count, show_size
 from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequest
@@ -267,7 +268,7 @@ def _decide(
 ) -> tuple[RestorePoint, Plan, Location] | Refusal:
     point = choose_point(points, point=restore_request.point, at=restore_request.at)
     if isinstance(point, Refusal):
-        return point
+        return point if points else _of_mirror_left(job, tools, point)
     if point.tree.host is not None and restore_request.to.host is not None:
         return Refusal(
             why="the point lies on a host, and so does the destination: nothing is carried between two hosts",
@@ -291,6 +292,18 @@ def _decide(
         f"`poolferry restore plan {job.name}` names all"
     )
     return decided[0], replace(decided[1], warnings=(*decided[1].warnings, told)), decided[2]
+
+
+def _of_mirror_left(job: Job, tools: RunContext, refusal: Refusal) -> Refusal:
+    """Return the refusal of a place without points, with the way to the mirror that history knows there, if it does."""
+    made = tools.history.fact(job.name, MIRROR_MADE + job.target.name, parse_instant)
+    if made is None or not getattr(job.options, "points", False):
+        return refusal
+    return replace(
+        refusal,
+        why=f"{refusal.why}; a mirror was made at {job.target.location}, the last time at {made:%Y-%m-%d %H:%M} UTC",
+        hint=f"write points = false in [rsync] of {job.file}, and the same command brings the mirror back; or poolferry run {job.name}, which makes the point",
+    )
 
 
 def _lost_since(job: Job, tools: RunContext, points: Sequence[RestorePoint], point: RestorePoint) -> list[str]:

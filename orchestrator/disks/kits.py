@@ -7,7 +7,7 @@ again. Their output is an archive of all files that may belong to a kit.
 from orchestrator.disks.commands import untouched_options
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Effect, Pipeline
-from orchestrator.process.scripts import MOUNT_NAMESPACE, printing_function, script, script_command
+from orchestrator.process.scripts import MOUNT_NAMESPACE, let_go_of_disks, printing_function, script, script_command
 
 DATASET = "poolferry-kit"
 _ROOM = "disks"
@@ -18,7 +18,7 @@ _PATH = "PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin\n"
 
 def host_pipeline(path: str, host: Host, keeps: str) -> Pipeline:
     """Return the pipeline that packs a folder on a host, or a dataset there with kits below it."""
-    text = _PATH + script(_ROOM, _FUNCTIONS) + script(_ROOM, "pack-dataset.sh")
+    text = _PATH + let_go_of_disks() + script(_ROOM, _FUNCTIONS) + script(_ROOM, "pack-dataset.sh")
     inner = printing_function("print_pack_dataset", text)
     return _pipeline("pack-either.sh", path, host=host, keeps=keeps, before=inner)
 
@@ -30,13 +30,16 @@ def folder_pipeline(path: str, keeps: str) -> Pipeline:
 
 def dataset_pipeline(dataset: str, keeps: str) -> Pipeline:
     """Return the pipeline that packs a dataset of kits, or those below a dataset. Its pool is already imported."""
-    return _pipeline("pack-dataset.sh", dataset, host=None, keeps=keeps, prefix=MOUNT_NAMESPACE)
+    return _pipeline(
+        "pack-dataset.sh", dataset, host=None, keeps=keeps, prefix=MOUNT_NAMESPACE, before=let_go_of_disks()
+    )
 
 
 def device_pipeline(device: str, keeps: str) -> Pipeline:
     """Return the pipeline that packs the kits on a device of this machine, or on a part of it."""
     options = (word for kind in untouched_options().items() for word in kind)
-    return _pipeline("pack-device.sh", device, *options, host=None, keeps=keeps, prefix=MOUNT_NAMESPACE)
+    before = let_go_of_disks()
+    return _pipeline("pack-device.sh", device, *options, host=None, keeps=keeps, prefix=MOUNT_NAMESPACE, before=before)
 
 
 def _pipeline(

@@ -48,6 +48,11 @@ def script_command(
     return Command(argv=(*prefix, "sh", "-c", text, name, *values), effect=effect, host=host)
 
 
+def let_go_of_disks() -> str:
+    """Return the text by which a script with mounts of its own lets go of the disks that its arguments do not name, as its `before`."""
+    return f'{script("process", "let-go-of-disks.sh")}let_go_of_disks "$@"\n'
+
+
 def end_whole_function() -> str:
     """Return the shell function by which a script ends where a program that lists something was ended in the middle, as its `before`."""
     return script("process", "end-whole.sh")

@@ -14,6 +14,7 @@ from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.engines.rsync.script_commands import survey_links_command
 from orchestrator.process.executor import PipelineResult, Writer
 from orchestrator.process.link_wall import Side, show_names, wall_off
+from orchestrator.process.scripts import MOUNT_NAMESPACE, let_go_of_disks
 from tests.hostile.conftest import AS_STRANGER, STRANGER
 from tests.whole.house import House, wait_until
 from tests.whole.loop_disks import LoopDisks
@@ -243,6 +244,31 @@ def test_a_gate_keeps_no_other_disk_in_use(house: House, device: str, tree: str,
     argv = [sys.executable, "-c", program, f"--of={place}", str(place)]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", env=env) as held:
+        assert held.stdout is not None
+        assert held.stdout.readline() == b"\n"
+        subprocess.run(["umount", disk], check=True)
+        if free:
+            wait_until(lambda: is_free(device))
+        assert free or not is_free(device)
+        held.communicate(b"")
+    wait_until(lambda: is_free(device))
+
+
+@pytest.mark.usefixtures("_unmounts_stay_here")
+@pytest.mark.parametrize(("tree", "free"), [("elsewhere", True), ("di sk", False), ("above", False)])
+def test_a_script_with_mounts_of_its_own_keeps_no_other_disk_in_use(
+    house: House, device: str, tree: str, *, free: bool
+) -> None:
+    """Such as those that compare datasets, or look for kits: a disk that was unmounted meanwhile stayed in use until they ended."""
+    disk = house.folder / "above/di sk"
+    for each in (disk, house.folder / "elsewhere"):
+        each.mkdir(parents=True)
+    place = {"elsewhere": house.folder / "elsewhere", "di sk": disk / "tree", "above": disk.parent}[tree]
+    text = f"{let_go_of_disks()}echo; exec cat"
+    subprocess.run(["mount", device, disk], check=True)
+    (disk / "tree").mkdir()
+    argv = [*MOUNT_NAMESPACE, "sh", "-c", text, "script.sh", "tank/data@now", str(place)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/") as held:
         assert held.stdout is not None
         assert held.stdout.readline() == b"\n"
         subprocess.run(["umount", disk], check=True)

@@ -106,16 +106,25 @@ def hold_functions() -> str:
 
 
 def namespace_command(
-    name: str, *values: str, effect: Effect, host: Host | None, sudo: bool, with_functions: str = ""
+    name: str,
+    *values: str,
+    effect: Effect,
+    host: Host | None,
+    sudo: bool,
+    with_functions: str = "",
+    keeps_disks: bool = False,
 ) -> Command:
-    """Build the command of a script that mounts, in a mount namespace of its own, which root alone can make."""
+    """Build the command of a script that mounts, in a mount namespace of its own, which root alone can make.
+
+    `keeps_disks`: other disks stay mounted in it, as an owner's program may read there.
+    """
     prefix = (*(("sudo", "-n") if sudo else ()), *scripts.MOUNT_NAMESPACE)
     return script_command(
         name,
         *values,
         effect=effect,
         where=CommandHost(host=host),
-        before=scripts.script(_ROOM, MOUNT_FUNCTIONS),
+        before=scripts.script(_ROOM, MOUNT_FUNCTIONS) + ("" if keeps_disks else scripts.let_go_of_disks()),
         with_functions=with_functions,
         prefix=prefix,
     )

@@ -275,7 +275,9 @@ def user_check_command(job: Job, drill_plan: DrillPlan, folder: str, owner: Comm
     settings = [f"{name}={value}" for name, value in owner.environment]  # sudo keeps none
     values = (folder, *places, "-", "env", *settings, *owner.argv)
     sudo = options_of(job).sudo
-    return commands.namespace_command("run-check.sh", *values, effect=Effect.WRITES, host=None, sudo=sudo)
+    return commands.namespace_command(
+        "run-check.sh", *values, effect=Effect.WRITES, host=None, sudo=sudo, keeps_disks=True
+    )
 
 
 def _scratch_side(job: Job, drill_plan: DrillPlan) -> SideSurvey:

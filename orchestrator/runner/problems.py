@@ -213,13 +213,16 @@ def _see_state(journal: RunRecorder, points: Sequence[RestorePoint]) -> None:
     told = {each.point for each in history.problems.of(job.name) if each.place == place}
     for kind, name, why in seen:
         if name not in told:
+            if kind is ProblemType.MANIFEST:
+                history.point_incomplete(job.name, place, name)
             journal.verdicts.problems.open(job.name, place, kind, name, why=why, paths=(), count=0, now=journal.now)
             told.add(name)
 
 
 def note_bad_manifest(journal: RunRecorder, point: RestorePoint, why: str) -> None:
-    """Record that the manifest of a point cannot be used."""
+    """Record that the manifest of a point cannot be used: until it can, the point is no verified copy."""
     job = journal.job
+    journal.tools.history.point_incomplete(job.name, job.target.name, point.name)
     journal.verdicts.problems.open(
         job.name, job.target.name, ProblemType.MANIFEST, point.name, why=why, paths=(), count=0, now=journal.now
     )

@@ -112,6 +112,8 @@ def _describe_duration(copy: CopyCandidate, now: datetime) -> str:
     lacks = f"; NOT WHOLE: {part[-1].name} lacks {', '.join(part[-1].missing)}" if part else ""
     bad = [each.name for each in copy.points if each.sound is False]
     damaged = lacks + (f"; DAMAGED: {', '.join(bad[-3:])}" if bad else "")
+    doubtful = [each.name for each in copy.points if not each.verified and each.sound is not False and not each.missing]
+    damaged += f"; NOT VERIFIED: {', '.join(doubtful[-3:])}" if doubtful else ""
     gap = copy.gap()
     hole = f"; none from {format_clock(gap[0].at, now=now)} to {format_clock(gap[1].at, now=now)}" if gap else ""
     where = f"; {describe_place(copy.where)}" if copy.where and copy.away else ""

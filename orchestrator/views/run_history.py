@@ -299,6 +299,6 @@ def _point_row(table: PointTable, job: Job, point: PointRecord, now: datetime) -
         "" if point.entries is None else f"{point.entries}{table.lacks(point)}",
         "" if point.bytes is None else show_size(point.bytes),
         ("yes" if point.verified_at else "no") + (", unseen" if table.is_unseen(point) else ""),
-        "NO MANIFEST" if table.has_bad_manifest(point) else read,
+        "NO GOOD MANIFEST" if table.has_bad_manifest(point) else read,
         f"{point.place}, {show_name(table.used[job.name])}" if here else point.place,
     )

@@ -85,6 +85,18 @@ def test_a_damaged_copy_fails_loudly_until_it_is_mended(house: House, whole: boo
     assert standing(house)[0] == "up"
 
 
+def test_a_copy_whose_metadata_changed_is_not_called_sound(house: House) -> None:
+    """The disk below the scratch folder and this machine's memory were blamed."""
+    copied(house, drill={"files": 1000})
+    (house.point() / "1").chmod(0o604)
+    drilled = house.call("drill", "photos")
+    assert (drilled.outcome, "the copy is damaged in point" in drilled["why"]) == ("failed", True), drilled
+    assert "is sound" not in drilled["hint"]
+    assert house.run().outcome == "done"
+    assert standing(house)[0] == "up"
+    assert house.call("drill", "photos").outcome == "done"
+
+
 def test_damage_on_the_way_is_told_from_damage_of_the_copy(house: House, tmp_path: Path) -> None:
     """An rsync that spoils what it writes, as bad memory would: the copy is read again, and is not accused."""
     copied(house, drill={"files": 1000})

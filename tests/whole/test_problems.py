@@ -102,6 +102,9 @@ def test_a_newest_point_without_its_manifest(house: House, harm: str) -> None:
         os.truncate(manifest(house), manifest(house).stat().st_size - 9)
     assert house.call("verify", "photos").code == 1
     assert state(house) == ("failing", [("manifest", bad)])
+    (point,) = [each for each in house.call("points", "photos")["points"] if each["point"] == bad]
+    assert point["verified_at"] is None, "it said that it is verified"
+    assert house.call("restore", "plan", "photos")["chosen"]["point"] == house.points()[0], "the newest verified copy"
     ran = house.run()
     assert ran.outcome == "done", ran
     assert facts(house.point()) == facts(house.source)

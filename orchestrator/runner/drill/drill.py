@@ -17,7 +17,7 @@ from orchestrator.domain.errors import (
 from orchestrator.domain.hint_phrases import phrases_of_reader
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Refusal
-from orchestrator.domain.point import VerificationResult
+from orchestrator.domain.point import Verdict, VerificationResult
 from orchestrator.domain.problem import DAMAGE_FOUND, DRILL_FAILED
 from orchestrator.domain.run import Outcome, RunReport, RunType
 from orchestrator.domain.units import show_duration, show_size
@@ -31,7 +31,7 @@ from orchestrator.runner.drill.user_check import run_user_check, user_check_comm
 from orchestrator.runner.hooks import call_hooks
 from orchestrator.runner.locks import lock_point
 from orchestrator.runner.run_recorder import begin_run, error_evidence
-from orchestrator.runner.verify.read_files import DAMAGE, describe_counts, describe_first_findings
+from orchestrator.runner.verify.read_files import describe_counts, describe_first_findings
 
 
 def due_drill(job: Job, tools: RunContext) -> str:
@@ -153,8 +153,11 @@ def _report_damage(
 ) -> RunReport:
     """Report a difference: a second reading shows whether the copy is damaged, or else the restore path."""
     name = evidence.journal.job.name
-    point, damaged = lot.point.name, [each for each in copy.findings if each.verdict in DAMAGE]
-    if damaged:
+    point, damaged = (
+        lot.point.name,
+        [each for each in copy.findings if each.verdict not in (Verdict.EXTRA, Verdict.UNPROVED)],
+    )
+    if damaged:  # also where somebody changed its metadata alone: else this machine would be blamed
         evidence.findings = tuple(damaged)
         hint = (
             f"`poolferry run {name}` copies damaged files again from the source; `poolferry verify {name}` reads all of the point; "

@@ -75,7 +75,8 @@ def clone_files(work: FileCloning, journal: RunRecorder) -> None:
         for path in work.paths:
             if stop.reason is not None:
                 raise Stopped(stop.reason)
-            if not (_is_large(source, path, work.least) and _is_large(old, path, work.least)):
+            large = _is_large(source, path, work.least) and _is_large(old, path, work.least)
+            if not large or _is_large(new, path, 0):  # or it is there by now
                 continue
             try:
                 clone_file(old, new, path, partial=work.partial)

@@ -17,6 +17,7 @@ from tests.bench.clock import clock
 from tests.bench.copy import first_copies, nothing_changed
 from tests.bench.far import far
 from tests.bench.gates import gates
+from tests.bench.images import images
 from tests.bench.machine import filesystem, machine, told
 from tests.bench.memory import memory
 from tests.bench.others import others
@@ -27,7 +28,7 @@ from tests.bench.verify import reading
 
 PARTS: dict[str, Callable[[Trees, int], Iterable[Row]]] = {
     "a": nothing_changed, "b": first_copies, "c": reading, "d": memory, "e": starting, "f": others, "g": clock,
-    "h": gates, "i": far, "j": back,
+    "h": gates, "i": far, "j": back, "k": images,
 }  # fmt: skip
 _UNITS = {"K": 10, "M": 20, "G": 30}
 
@@ -62,7 +63,9 @@ def arguments(words: list[str]) -> argparse.Namespace:
     requested.add_argument("--large", type=size, default="4G", help="bytes in large files; half of it is copied (4G)")
     requested.add_argument("--entries", type=int, default=1_000_000, help="tiny files for the peak of memory (1000000)")
     requested.add_argument("--rounds", type=int, default=5, help="pairs; quick ones are repeated more often (5)")
-    requested.add_argument("--only", type=lambda text: text.split(","), default=list(PARTS), help="a,b,c,d,e,f,g,h,i,j")
+    requested.add_argument(
+        "--only", type=lambda text: text.split(","), default=list(PARTS), help="a,b,c,d,e,f,g,h,i,j,k"
+    )
     requested.add_argument("--folder", type=Path, help="where the trees are made and stay")
     requested.add_argument("--gentle", action="store_true", help="drop only these files from memory, also as root")
     requested.add_argument("--json", action="store_true", help="one JSON object instead of the table")

@@ -111,7 +111,7 @@ def test_gates_are_measured_by_the_processor_time_of_both_sides(tmp_path: Path) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("part", "many"), [("a", 2), ("b", 4), ("c", 2), ("d", 4), ("i", 10), ("j", 9)])
+@pytest.mark.parametrize(("part", "many"), [("a", 2), ("b", 4), ("c", 2), ("d", 4), ("i", 10), ("j", 9), ("k", 6)])
 @pytest.mark.sample(2)
 def test_each_part_measures(part: str, many: int, few: Trees) -> None:
     assert len(measured(part, few)) == many

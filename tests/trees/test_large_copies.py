@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,13 +11,9 @@ from xxhash import xxh3_128_hexdigest
 
 from orchestrator.engines.rsync.parse import parse_moved, parse_progress
 from orchestrator.trees import large_copies
-from orchestrator.trees.large_copies import LargeFileWriter
 from orchestrator.trees.plain_files import TargetTakesNothing
+from tests.trees.large_writer import CONTENT, LEAST, PARTIAL, aged, large, there, write
 from tests.whole.house import loop_filesystem
-
-LEAST = 1 << 20
-CONTENT = os.urandom(LEAST) + b"end"
-PARTIAL = "partial"
 
 
 @pytest.fixture
@@ -29,44 +24,6 @@ def trees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     for folder in (old / "in/deep", new):
         folder.mkdir(parents=True)
     return old, new
-
-
-def write(
-    old: Path, new: Path, *paths: str, holes: bool = False, tell: Callable[[bytes], object] = lambda _: None
-) -> list[bytes]:
-    """Copy files; return what was reported."""
-    told = list[bytes]()
-
-    def hear(lines: bytes) -> None:
-        told.append(lines)
-        tell(lines)
-
-    one, other = (os.open(each, os.O_RDONLY | os.O_DIRECTORY) for each in (old, new))
-    try:
-        device = os.fstat(one).st_dev
-        writer = LargeFileWriter(("ours",), PARTIAL, hear, device, least=LEAST, holes=holes)
-        for path in paths:
-            writer.write(path, one, other)
-    finally:
-        os.close(one)
-        os.close(other)
-    return told
-
-
-def large(file: Path, content: bytes = CONTENT) -> Path:
-    file.write_bytes(content)
-    return file
-
-
-def aged(folder: Path) -> None:
-    """Wait until no file was changed just now."""
-    last = max(each.stat().st_ctime_ns for each in folder.rglob("*") if each.is_file())
-    while time.time_ns() < last + 200_000_000:
-        os.sched_yield()
-
-
-def there(new: Path) -> list[str]:
-    return sorted(str(each.relative_to(new)) for each in new.rglob("*") if not each.is_dir())
 
 
 def test_a_file_gets_content_metadata_and_its_digest_and_is_told_as_it_goes(trees: tuple[Path, Path]) -> None:

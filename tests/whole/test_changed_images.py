@@ -85,6 +85,41 @@ def test_an_image_that_shrinks_moves_or_gets_another_owner_is_as_at_the_source(h
 
 
 @pytest.mark.sample(1)
+def test_an_image_with_holes_is_as_at_the_source_and_stored_no_more_than_it_is(house: House, image: Path) -> None:
+    """Programs of ours leave it to rsync, which writes what changed into a clone."""
+    with image.open("r+b") as file:
+        file.seek(4 * _SIZE)
+        file.write(b"behind a hole")
+    assert house.run().outcome == "done"
+    before, room = published(house), free(house)
+    change(image, 7)
+    assert house.run().outcome == "done"
+    assert facts(house.source) == facts(house.point())
+    assert {name: facts(house.target / "points" / name) for name in before} == before
+    assert room - free(house) < _SIZE / 2
+    only_ours(house)
+
+
+@pytest.mark.sample(1)
+def test_a_run_that_is_killed_while_it_compares_an_image_goes_on(house: House, image: Path) -> None:
+    image.write_bytes(random.Random(6).randbytes(3 * _SIZE))
+    before = published(house)
+    process = house.start()
+    clone = house.target / ".poolferry/work/machines/.~poolferry-partial~/disk.img"
+    wait_until(clone.exists, pause=0.0005)
+    strike(process, "all")
+    house.ended(process)
+    assert half_copied(house) > 0
+    assert {name: facts(house.target / "points" / name) for name in before} == before
+    ran = house.run()
+    assert ran.outcome == "done", ran
+    assert facts(house.source) == facts(house.point())
+    assert {name: facts(house.target / "points" / name) for name in before} == before
+    assert house.call("verify", "photos").code == 0
+    only_ours(house)
+
+
+@pytest.mark.sample(1)
 def test_a_run_that_is_killed_in_the_middle_of_an_image_changes_no_point(house: House, image: Path) -> None:
     before = published(house)
     image.write_bytes(random.Random(2).randbytes(_SIZE))

@@ -208,7 +208,13 @@ def _copy_clones(
     names: str,
     request: RunRequest,
 ) -> tuple[Stage, ...]:
-    """Return the stages that clone the point's large files, and write in the clones what changed; the copy passes over them."""
+    """Return the stages that clone the point's large files, and write in the clones what changed; the copy passes over them.
+
+    First programs that compare blocks; of what these leave, such as a file with holes, rsync finds what changed.
+    """
+    from orchestrator.engines.rsync.write_ahead import large_files_ahead
+
+    ahead = (large_files_ahead(job, world, request, base),) if world.ahead_of_large else ()
     cloning = FileCloning(
         tree=work, point=base, source=job.source, paths=differing.present, partial=PARTIAL, least=LARGE_FILE
     )
@@ -227,7 +233,7 @@ def _copy_clones(
         expected=None,
         needs=((names, _listed(differing.present)),),
     )
-    return ((clone,), copy)
+    return (*ahead, (clone,), copy)
 
 
 def _times_by_name(

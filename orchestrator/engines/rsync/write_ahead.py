@@ -7,6 +7,7 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, Step
+from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import Bytes
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequest
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 LEAST_AHEAD = 1_000  # entries; for fewer, the start of a program takes what it would save
 LEAST_AHEAD_OF_COPY = 2_000  # the same of a first copy, where steps are recorded besides
 LEAST_LARGE_AHEAD = Bytes(128 << 20)  # of the large files of one such program together; the same
+_NO_POINT = "-"
 WHY_AHEAD = "it takes less time than rsync, which then does all else, and what this leaves"
 _WHY_WHOLE = "such a program ends where the target takes nothing more, or where it meets much that is rsync's; then rsync copies all"
 _WHY_BY_NAME = "the small files are there; their folders and all else follow, and nothing is looked at again"
@@ -65,7 +67,7 @@ def large_files_of_restore(job: Job, wanted: RestoreRequest, seen: DestinationSu
     side_by_side = len(seen.split) or count_ahead(job, tree.path, seen.to.path) or 1
     count = min(len(seen.large), sum(size for _, size in seen.large) // LEAST_LARGE_AHEAD, side_by_side)
     how = "holes,linked" if seen.holes else "linked"
-    program = own_program("orchestrator.trees.large_copies", tree.path, str(LARGE_FILE), how, *RESERVED)
+    program = own_program("orchestrator.trees.large_copies", tree.path, str(LARGE_FILE), how, _NO_POINT, *RESERVED)
     start = inside_command(seen.to, *program)
     start = replace(start, environment=(*start.environment, *own_environment(place_of("xxhash"))))
     return _large_steps(seen.large, count, start, f"{what} to {seen.to}", wanted.notes)
@@ -135,11 +137,14 @@ def count_ahead_of_copy(job: Job, world: RsyncSurvey) -> int:
 
 
 def count_ahead_of_large(job: Job, world: RsyncSurvey) -> int:
-    """Return how many programs write large files before a copy within this machine, by root; or 0. One alone takes less time than rsync, too."""
+    """Return how many programs write large files before a copy within this machine, by root; or 0. One alone takes less time than rsync, too.
+
+    On a filesystem that clones, also for few bytes: rsync looks for blocks at any place, and writes them with all that it writes at once.
+    """
     whole = sum(size for _, size in world.large)
-    if whole < LEAST_LARGE_AHEAD or not may_write(job, world):
+    if whole < (LARGE_FILE if world.clones else LEAST_LARGE_AHEAD) or not may_write(job, world):
         return 0
-    return min(len(world.large), whole // LEAST_LARGE_AHEAD, _shares(world) or _count_here(job) or 1)
+    return min(len(world.large), whole // LEAST_LARGE_AHEAD or 1, _shares(world) or _count_here(job) or 1)
 
 
 def _count_here(job: Job) -> int:
@@ -216,10 +221,13 @@ def _small_files_ahead(job: Job, copies: tuple[Step, ...], count: int, request: 
     return tuple(steps)
 
 
-def large_files_ahead(job: Job, world: RsyncSurvey, request: RunRequest) -> Stage:
-    """Return the steps of the programs that write large files, each a share of them."""
-    how = "holes" if options_of(job).sparse and world.holes is not False else "whole"
-    words = own_program("orchestrator.trees.large_copies", job.source.path, str(LARGE_FILE), how, *RESERVED)
+def large_files_ahead(job: Job, world: RsyncSurvey, request: RunRequest, base: RestorePoint | None = None) -> Stage:
+    """Return the steps of the programs that write large files, each a share of them. `base`: a point with which they may share blocks."""
+    how, point = (
+        "holes" if options_of(job).sparse and world.holes is not False else "whole",
+        base.tree.path if base else _NO_POINT,
+    )
+    words = own_program("orchestrator.trees.large_copies", job.source.path, str(LARGE_FILE), how, point, *RESERVED)
     return _large_steps(world.large, world.ahead_of_large, _ahead_command(job, words), str(job.tree), request.notes)
 
 

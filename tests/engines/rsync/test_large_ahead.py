@@ -12,7 +12,7 @@ from xxhash import xxh3_128_hexdigest
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job, PipeOptions
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Plan, SmallFileCopy, Step, TreeLinking
+from orchestrator.domain.plan import FileCloning, Plan, SmallFileCopy, Step, TreeLinking
 from orchestrator.domain.units import Bytes
 from orchestrator.engines.rsync.model import LARGE_FILE, DifferingPaths, RsyncSurvey, SparseFile
 from orchestrator.engines.rsync.parallel import ParallelCopies, ParallelCopy
@@ -70,11 +70,11 @@ def test_programs_share_the_files_before_the_copies() -> None:
     of, found = seen(ahead_of_large=2, holes=False)
     ahead, (copy,) = copying_steps(of, found)
     assert [(step.worker, step.needs[0][1]) for step in ahead] == [("lane 1", b"./a\0"), ("lane 2", b"./b\0./c\0")]
-    assert f" {LARGE_FILE} whole '.~poolferry-partial~' " in str(ahead[0].work)
+    assert f" {LARGE_FILE} whole - '.~poolferry-partial~' " in str(ahead[0].work)
     assert " --delete " in str(copy.work), "what has left the source since then goes"
     assert "--partial-dir=" in str(copy.work)
     ahead, _ = copying_steps(of, replace(found, holes=True))
-    assert f" {LARGE_FILE} holes '.~poolferry-partial~' " in str(ahead[0].work)
+    assert f" {LARGE_FILE} holes - '.~poolferry-partial~' " in str(ahead[0].work)
     (copy,), *more = copying_steps(of, replace(found, ahead_of_large=0))
     assert not more
     assert " --delete " not in str(copy.work)
@@ -103,8 +103,25 @@ def test_a_later_copy_leaves_them_to_an_rsync_of_their_own() -> None:
     assert "--ignore-missing-args" in str(settle.work)
     alone = replace(found, differing=replace(differing, present=(b"a", b"b", b"c")))
     assert [step.action for stage in copying_steps(of, alone) for step in stage] == [*names[1:3], names[4]]
-    clones = [step.action for stage in copying_steps(of, replace(found, clones=True)) for step in stage]
-    assert f"write {large}" not in clones, "clones of the point's files take less"
+
+
+def test_where_the_target_clones_they_share_blocks_with_the_point() -> None:
+    """They leave such as files with holes, which are cloned after them, and in which rsync looks for what changed."""
+    differing = DifferingPaths(paths=(b"a", b"b", b"c"), joined=(), present=(b"a", b"b", b"c"))
+    used = replace(USED, by_root=True)
+    of, found = seen(target=used, changes=None, differing=differing, walled=True, ahead_of_large=1, clones=True)
+    found = replace(found, changes=replace(FIRST, entries_before=9, moving=4 * LEAST_LARGE_AHEAD))
+    decision = plan(of, found, ASKED)
+    assert isinstance(decision, Plan)
+    steps = [step for step in decision.steps if step.copies or isinstance(step.work, FileCloning)]
+    write, clone, copy, *_ = steps
+    (base,) = {step.work.point for step in decision.steps if isinstance(step.work, TreeLinking | FileCloning)}
+    assert f" {LARGE_FILE} holes {base.tree.path} '.~poolferry-partial~' " in str(write.work)
+    assert isinstance(clone.work, FileCloning)
+    assert "--no-whole-file" in str(copy.work)
+    assert write.needs[0][1] == b"./a\0./b\0./c\0"
+    few = replace(found, large=((b"a", LARGE_FILE),))
+    assert (count_ahead_of_large(of, few), count_ahead_of_large(of, replace(few, clones=False))) == (1, 0)
 
 
 @pytest.mark.root

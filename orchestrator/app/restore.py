@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from orchestrator import compose
 from orchestrator.app.session import open_session, open_visits
 from orchestrator.app.settings import Settings, WrongRequest
-from orchestrator.app.spare_state import with_usable_state
+from orchestrator.app.spare_state import on_usable_state
 from orchestrator.domain.errors import DeclarationError, HistoryError, NotNow, OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.names import show_name
@@ -75,7 +75,8 @@ def choose_copy(settings: Settings, request: RestoreCommand) -> "CopySearchResul
     if request.origin is not None:
         raise WrongRequest("--from needs --to")
     name = None if request.point == "latest" else request.point
-    return find_copies(settings, job, at=request.at, name=name, path=_below(request.path))
+    path = _below(request.path)
+    return on_usable_state(settings, lambda usable: find_copies(usable, job, at=request.at, name=name, path=path))
 
 
 def plan_restore(settings: Settings, request: RestoreCommand) -> RestorePlan:
@@ -84,10 +85,14 @@ def plan_restore(settings: Settings, request: RestoreCommand) -> RestorePlan:
 
     job = _job(settings, request)
     restore_request = _restore_options(settings, job, request)
-    with with_usable_state(settings) as usable, open_session(usable) as session:
-        decision = session.do(job, plan_restore, restore_request)
-    others = _newer(settings, job, restore_request, request) if request.origin is None else None
-    return RestorePlan(job=job.name, decision=decision, others=others)
+
+    def plan(usable: Settings) -> RestorePlan:
+        with open_session(usable) as session:
+            decision = session.do(job, plan_restore, restore_request)
+        others = _newer(usable, job, restore_request, request) if request.origin is None else None
+        return RestorePlan(job=job.name, decision=decision, others=others)
+
+    return on_usable_state(settings, plan)
 
 
 def _newer(
@@ -110,10 +115,12 @@ def run_restore(settings: Settings, request: RestoreCommand) -> RestoreEnd:
 
     job = _job(settings, request)
     restore_request = _restore_options(settings, job, request)
-    with with_usable_state(settings) as usable:
+
+    def restore(usable: Settings) -> "RunReport":
         report = _on_its_disk(usable, job, run_restore, restore_request, restore_words(request))
-        if usable is not settings:
-            report = replace(report, run=UNRECORDED)
+        return report if usable is settings else replace(report, run=UNRECORDED)
+
+    report = on_usable_state(settings, restore)
     settings.subscriber.ended(report)
     datasets = report.outcome is Outcome.DONE and not restore_request.to.path.startswith("/")
     return RestoreEnd(report=report, links=_links(settings, job, restore_request) if datasets else None)

@@ -2,7 +2,8 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings
@@ -10,6 +11,7 @@ from orchestrator.domain.errors import HistoryError, OrchestratorError
 from orchestrator.domain.names import KEY_FILE
 from orchestrator.process.background import nameless_file
 
+_Result = TypeVar("_Result")
 _NEEDED = 1 << 20  # bytes that the records of a restore may take
 _ELSEWHERE = ("/run", "/dev/shm")  # noqa: S108 - a folder of our own is made there, 0700
 
@@ -24,6 +26,28 @@ def with_usable_state(settings: Settings) -> Iterator[Settings]:
     if not why:
         yield settings
         return
+    with _spare_settings(settings, why) as usable:
+        yield usable
+
+
+def on_usable_state(settings: Settings, action: Callable[[Settings], _Result]) -> _Result:
+    """Return the result of an action with these settings; again with a state directory for this command alone where the history fails in it.
+
+    Why again: what is damaged in a history shows only where it is read, and a restore goes on with what came back. Raises: OrchestratorError.
+    """
+    with with_usable_state(settings) as usable:
+        try:
+            return action(usable)
+        except HistoryError as error:
+            if usable is not settings:
+                raise
+            why = error.why
+    with _spare_settings(settings, why) as usable:
+        return action(usable)
+
+
+@contextlib.contextmanager
+def _spare_settings(settings: Settings, why: str) -> Iterator[Settings]:
     import shutil  # 10 ms that most restores save
 
     with _spare(why) as spare:

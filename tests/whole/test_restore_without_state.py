@@ -22,7 +22,7 @@ def small_state(house: House) -> Iterator[Path]:
 
 
 @pytest.mark.root
-@pytest.mark.parametrize("trouble", ["full", "read-only", "damaged"])
+@pytest.mark.parametrize("trouble", ["full", "read-only", "damaged", "damaged in part"])
 def test_a_state_that_cannot_be_used(house: House, small_state: Path, trouble: str) -> None:
     house.write("file", "content")
     assert house.run(house.job()).outcome == "done"
@@ -32,8 +32,15 @@ def test_a_state_that_cannot_be_used(house: House, small_state: Path, trouble: s
                 file.write(bytes(1 << 12))
     elif trouble == "read-only":
         subprocess.run(["mount", "-o", "remount,ro", str(small_state)], check=True)
-    else:
+    elif trouble == "damaged":
         (small_state / "history.sqlite").write_bytes(b"no database at all" * 999)
+    else:  # so that it can be opened and written to
+        pages = bytearray((small_state / "history.sqlite").read_bytes())
+        for at in range(2 << 12, 5 << 12, 7):
+            pages[at] ^= 0xFF
+        (small_state / "history.sqlite").write_bytes(pages)
+    for words in ((), ("--to", str(house.folder / "back"))):
+        assert (plan := house.call("restore", "plan", "photos", *words)).code == 0, plan
     for number, origin in enumerate((("photos",), ("--from", str(house.target)))):
         to = house.folder / f"back{number}"
         ran = house.call("restore", "run", *origin, "--to", str(to))

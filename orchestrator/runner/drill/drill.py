@@ -19,7 +19,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Verdict, VerificationResult
 from orchestrator.domain.problem import DAMAGE_FOUND, DRILL_FAILED
-from orchestrator.domain.run import Outcome, RunReport, RunType
+from orchestrator.domain.run import Outcome, RunReport, RunType, outcome_of
 from orchestrator.domain.units import show_duration, show_size
 from orchestrator.planners.drill import PastDrill, decide_drill
 from orchestrator.process.executor import Writer
@@ -75,8 +75,9 @@ def drill_job(job: Job, tools: RunContext, drill_request: DrillRequest, *, why: 
     except OrchestratorError as error:
         again = "drill again; it starts from the beginning"
         error.hint = evidence.with_next(error.hint)
+        what = "no drill: " if outcome_of(error) is Outcome.REFUSED else DRILL_FAILED
         report = _put_off(evidence, error) or journal.ended_by(
-            error, continues=again, what=DRILL_FAILED, found=evidence.differences
+            error, continues=again, what=what, found=evidence.differences
         )
     except OSError as error:
         hint = evidence.with_next(f"see whether {folder_of(job, tools.state)} can be written")

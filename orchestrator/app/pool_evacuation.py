@@ -14,6 +14,7 @@ from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import NothingToDo, Refusal
 from orchestrator.domain.rotation import AT_MACHINE, ATTACHED, IN_TRANSIT
+from orchestrator.engines.contract.copies import CopyFinder
 from orchestrator.engines.contract.engine import RunRequest, implements
 from orchestrator.engines.contract.pools import PoolRebuilder
 from orchestrator.engines.registry import engine_names, load_engine
@@ -100,7 +101,7 @@ def survey_evacuation(
     if not jobs and not trees:
         hint = f'`poolferry check` lists the jobs; a job copies it by source = "{name}/…"'
         raise OrchestratorError(f"no job copies a dataset of the pool {name} of this machine", hint=hint)
-    looked = _CopySurveyor(settings, seen, views, stays)
+    looked = CopySurveyor(settings, seen, views, stays)
     placed = [one for job in jobs for one in looked.at_datasets(job)]
     placed += [one for job in trees for one in looked.at_files(job)]
     homes = tuple(
@@ -213,7 +214,7 @@ def _keeps(jobs: Iterable[Job], pool: PoolContents) -> dict[str, tuple[str, ...]
     return {name: tuple(told) for name, told in found.items()}
 
 
-class _CopySurveyor:
+class CopySurveyor:
     """A survey of the copies of one pool."""
 
     def __init__(
@@ -232,12 +233,24 @@ class _CopySurveyor:
             try:
                 with self._reader(one) as reader:
                     held = found.survey_copy_guids(one, self._request(), reader) or None
+                    if held is None and not copy.why:
+                        why = self._renamed(one, reader) or why
                     if held is None and copy.disk:
                         home = home or [found.survey_source_guids(one, self._request(), reader)]
             except OrchestratorError as error:
                 why = error.why
             told = self._told(job, copy.place, home[0]) if held is None and home else {}
             yield one, replace(copy, held=held, why="" if held else why, told=told)
+
+    def _renamed(self, job: Job, reader: "Reader") -> str:
+        """Return where the copy lies now, by its guid, and how to go on; empty: nowhere that shows it. Raises: OrchestratorError."""
+        engine = load_engine(job.engine)
+        moved = (
+            engine.explain_moved_copy(job, self._views.memory(job.name), reader)
+            if implements(engine, CopyFinder)
+            else None
+        )
+        return f"{moved.why}: {moved.hint}" if moved else ""
 
     def at_home(self, job: Job) -> Iterator[Placed]:
         """Yield the same snapshots that the source holds, for a job whose copy is on the pool."""

@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.app.pool_evacuation import EvacuationSurvey, judge_copies, refuse_own_place, waits_for_mount
+from orchestrator.app.attached_disks import AttachedDisks
+from orchestrator.app.pool_evacuation import (
+    CopySurveyor,
+    EvacuationSurvey,
+    judge_copies,
+    refuse_own_place,
+    waits_for_mount,
+)
 from orchestrator.app.pool_rebuild import (
     commands_to_create,
     datasets_of_kits,
@@ -20,7 +27,9 @@ from orchestrator.domain.evacuation import DatasetCopy, KitFacts, PoolContents, 
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
+from orchestrator.domain.plan import Refusal
 from orchestrator.domain.run import Outcome, RunType
+from orchestrator.engines.registry import load_engine
 from orchestrator.engines.rsync.options import RsyncOptions
 from orchestrator.history.rebuilds import PoolRebuild
 from orchestrator.history.store import open_history
@@ -72,6 +81,21 @@ def test_whether_it_is_another_pool() -> None:
     assert [is_new_pool(here(held("tank", guid=guid)), known, {"a": FACTS}) for guid in (1, 3)] == [True, False]
     assert not is_new_pool(here(), known, {})
     assert not is_new_pool(here(held("tank")), None, {}), "without a kit nobody can tell"
+
+
+def test_a_renamed_copy_is_named_with_what_gives_its_name_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan said that the pool of the copy is not imported, or has no copy of it."""
+    engine = type(load_engine("zfs"))
+    found = Refusal(why="the copy vault/copies/a is called vault/b now, by its guid", evidence=(), hint="zfs rename …")
+    monkeypatch.setattr(engine, "survey_copy_guids", lambda *_: {})
+    monkeypatch.setattr(engine, "explain_moved_copy", lambda *_: found)
+    settings = Settings(config=str(tmp_path), state=str(tmp_path))
+    with open_history(str(tmp_path / "history.sqlite")) as history, AttachedDisks(settings, None) as stays:
+        surveyor = CopySurveyor(settings, here(held("tank")).pool, history.views, stays)
+        ((_, seen),) = surveyor.at_datasets(job())
+    assert (seen.held, seen.why) == (None, f"{found.why}: {found.hint}")
+    (part,) = plan_parts(here(held("tank"), copies=(seen,)), {"a": FACTS}, never)
+    assert found.hint in part.why
 
 
 def test_each_source_with_the_copy_that_it_comes_from() -> None:

@@ -171,7 +171,7 @@ def _remembered(settings: Settings, job: "Job") -> Mapping[str, str] | None:
 def _moved_source(
     settings: Settings, job: "Job", advice: tuple[SystemCheckResult, ...]
 ) -> tuple[SystemCheckResult, ...]:
-    """Return a line for a source that is not there, and lies under another name by what history remembers of it."""
+    """Return a line for a source that is not there, and lies under another name by what history remembers of it, or may lie under one."""
     from orchestrator.domain.errors import SourceRenamed
     from orchestrator.domain.plan import Refusal
     from orchestrator.domain.source_state import SourceState
@@ -190,9 +190,12 @@ def _moved_source(
         return (SystemCheckResult(good=False, subject=subject, text=f"{error.why}: {error.hint}"),)
     except OrchestratorError:
         return ()
-    if not isinstance(decision, Refusal) or decision.source is not SourceState.RENAMED:
+    # What the look for another name left open, as behind a gate, is evidence of a source that is gone.
+    gone = isinstance(decision, Refusal) and decision.source is SourceState.GONE and bool(decision.evidence)
+    if not isinstance(decision, Refusal) or not (gone or decision.source is SourceState.RENAMED):
         return ()
-    return (SystemCheckResult(good=False, subject=subject, text=f"{decision.why}: {decision.hint}"),)
+    seen = f" ({'; '.join(decision.evidence)})" if gone else ""
+    return (SystemCheckResult(good=False, subject=subject, text=f"{decision.why}{seen}: {decision.hint}"),)
 
 
 def _lost_source(settings: Settings, job: "Job") -> tuple[SystemCheckResult, ...]:

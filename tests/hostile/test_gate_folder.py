@@ -342,7 +342,7 @@ def test_a_mirror_does_not_pass(house: House, sshd: Sshd) -> None:
 
 FORGETFUL = """import orchestrator.trees.linked_tree as tree
 link = tree._link
-tree._link = lambda name, pair, *, over: 0 if name.startswith("other") else link(name, pair, over=over)
+tree._link = lambda name, *pair, over: 0 if name.startswith("other") else link(name, *pair, over=over)
 """
 CARELESS = "import orchestrator.app.gate_folder as gate\nread = gate._read_names\ngate._read_names = lambda: read() and frozenset()\n"
 

@@ -13,6 +13,8 @@ import pytest
 
 from orchestrator.process.forks import ForkedHelpers
 
+# Python 3.12 and later warn of any other thread, such as other tests have left.
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 Tell = Callable[[bytes], None]
 
 

@@ -14,6 +14,8 @@ from orchestrator.trees import linked_tree
 from orchestrator.trees.beneath import Folder, Untrusted
 from orchestrator.trees.linked_tree import LinkedTree, find_names_of
 
+# Python 3.12 and later warn of any other thread, such as other tests have left.
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 ODD = b"odd \xff\n\t\\name"
 
 

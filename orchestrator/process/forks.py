@@ -1,5 +1,6 @@
 """Several processes from one: their share of a work is done side by side, and one program answers for all of them."""
 
+import errno
 import json
 import os
 import sys
@@ -63,7 +64,8 @@ class Turn:
 class ForkedHelpers:
     """Helpers forked from this process as it is, which answer requests side by side, each one at a time. Use it in a `with`.
 
-    They end with it, and with this process. `answer` gets a request, and what tells something meanwhile; an OSError of it is raised here.
+    They end with it, and with this process. `answer` gets a request, and what tells something meanwhile; an OSError of it is raised here,
+    and any other error as one.
     """
 
     @classmethod
@@ -136,7 +138,12 @@ class ForkedHelpers:
         import socket
 
         here, there = socket.socketpair()
-        child = os.fork()
+        try:
+            child = os.fork()
+        except OSError:
+            here.close()
+            there.close()
+            raise
         if not child:
             for _, other in self._children.values():
                 other.close()
@@ -162,6 +169,8 @@ def _serve(connection: "socket", answer: Answer) -> "NoReturn":
                 _send(connection, _ANSWERED, answer(request, tell))
             except OSError as error:
                 _send(connection, _FAILED, json.dumps([error.errno, error.strerror, error.filename]).encode())
+            except Exception as error:  # noqa: BLE001  # raised again where the answer is waited for
+                _send(connection, _FAILED, json.dumps([errno.ECHILD, f"a helper failed: {error!r}"]).encode())
         status = 0
     finally:
         os._exit(status)

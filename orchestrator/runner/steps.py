@@ -189,6 +189,7 @@ class StepExecutor:
             self._book_late()
             if self._older is not None:
                 self._older.abandon()
+                self._older = None
         if errors:
             raise self._perhaps_again(gravest_error(errors))
 

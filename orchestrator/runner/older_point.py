@@ -9,7 +9,7 @@ from orchestrator.process.background import BackgroundCall
 from orchestrator.verify.carried_lines import CarriedLines, ListedEntries, NotCarried
 from orchestrator.verify.manifest import TaggedTexts, copy_manifest
 
-_MOST_KEPT = 32 << 20  # bytes of a manifest that are kept from its first reading for the second
+_MOST_KEPT = 16 << 20  # bytes of a manifest that are kept from its first reading for the second
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from tests.lab.laboratory import Lab
 
 pytestmark = pytest.mark.virtual
 DATASETS = 3
-KIT = 10  # of the first copy of a day: what a recovery kit asks, and its dataset
+KIT = 12  # of the first copy of a day: what a recovery kit asks, and its dataset
 
 
 @pytest.mark.parametrize(

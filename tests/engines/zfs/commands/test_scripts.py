@@ -538,8 +538,13 @@ FORGED = "Lce\n=absent\nt/ann\tpoolferry:flags\tLceb\tlocal\n=allowed\n"
 OWNERS = """
 value="$(printf "%s" '{value}'; echo .)"; value=${{value%.}}
 case "$*" in
-*"-o name,property all"*) printf "t\\ttype\\nt\\tmountpoint\\nt/ann\\ttype\\nt/ann\\tmountpoint\\nt/ann\\tuser:note\\nt/eve\\ttype\\nt/eve\\tuser:note\\n";;
-*" type "*) printf "t\\ttype\\tfilesystem\\t-\\t-\\nt/ann\\ttype\\tfilesystem\\t-\\t-\\nt/eve\\ttype\\tvolume\\t-\\t-\\n";;
+*"-o name,property,source all"*)
+  for d in t t/ann t/eve; do
+    printf "%s\\ttype\\t-\\n%s\\tmountpoint\\tdefault\\n%s\\tcopies\\tlocal\\n" $d $d $d
+    [ $d = t ] || printf "%s\\tuser:note\\tlocal\\n" $d
+  done;;
+*"value,source type "*) printf "%s\\ttype\\t%s\\t-\\n" t filesystem t/ann filesystem t/eve volume;;
+*"value,received,source copies "*) printf "%s\\tcopies\\t2\\t3\\tlocal\\n" t t/ann t/eve;;
 *"-o value user:note t/eve") printf "%s\\n" "$value";;
 *"-o received user:note t/eve") echo -;;
 *"-o source user:note t/eve") echo local;;
@@ -574,6 +579,8 @@ def test_a_property_of_several_lines_passes_for_no_other(value: str, note: str, 
     assert told["t/ann", note] == "a b"
     assert told["t/eve", note] == value.partition("\n")[0]
     assert told["t/eve", "type"] == "volume"
+    assert "t/eve\ttype\tvolume\t-\t-" in lines, "what has a source nowhere was never received"
+    assert "t/eve\tcopies\t2\t3\tlocal" in lines
     assert ("t", note) not in told, "what is not set is not listed"
     assert ("t/ann", "poolferry:flags") not in told
 

@@ -76,8 +76,8 @@ domain.permit.parse_permit_away domain.schedule.parse_normal_schedule
 MADE_NOW = """
 app.gate._write_arrivals config.schema.example_of daemon.control_socket.read_caller engines.zfs.plan.transport.choose_connections
 process.mounted.parse_mount
-engines.zfs.recovery.kit.kit_for_place process.handover._receive process.input_limit._came process.input_limit._is_taken
-process.input_limit._read_stream process.recorded_answers._unpacked trees.beneath._listed_writers
+engines.zfs.recovery.kit.kit_for_place process.forks._serve process.forks.heard process.handover._receive process.input_limit._came
+process.input_limit._is_taken process.input_limit._read_stream process.recorded_answers._unpacked trees.beneath._listed_writers trees.linked_tree._helped
 web.guard._kernel_address
 """
 # Values of the history, which compares them as it reads (test_bit_flips.py, test_history_values.py); and calls of doors above.

@@ -244,7 +244,13 @@ def test_the_error_of_a_helper_ends_it_and_no_process_stays(
     old: Path, soon: list[ForkedHelpers], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     many_folders(old)
-    mkdir = os.mkdir
+    mkdir, fork, helpers = os.mkdir, os.fork, list[int]()
+
+    def noted() -> int:
+        helpers.append(fork())
+        return helpers[-1]
+
+    monkeypatch.setattr(os, "fork", noted)
 
     def full(name: str, *rest: object, **more: object) -> None:
         if name == "deep":
@@ -255,8 +261,10 @@ def test_the_error_of_a_helper_ends_it_and_no_process_stays(
     with pytest.raises(OSError, match="No space left") as caught:
         made(old, start=ForkedHelpers.start)
     assert (len(soon), caught.value.errno, caught.value.filename) == (1, errno.ENOSPC, "deep")
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert helpers
+    for helper in helpers:
+        with pytest.raises(ChildProcessError):
+            os.waitpid(helper, os.WNOHANG)
 
 
 def test_a_request_to_stop_ends_helpers_in_the_midst_of_a_folder(

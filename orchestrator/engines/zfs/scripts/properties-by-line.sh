@@ -6,7 +6,6 @@
 # datasets, or like parts of what a script prints. Of such a value the first line is printed.
 # Why what has a source nowhere is asked for apart: it is never received, and for each that was not zfs asks the kernel once for each
 # dataset, which was a third of all that a kit asks.
-columns=name,property,value,received,source
 properties_by_line() {
   named=$(zfs get -H -t filesystem,volume -o name,property,source all "$@") || return
   datasets=$(printf "%s\n" "$named" | cut -f 1 | uniq)
@@ -17,9 +16,11 @@ properties_by_line() {
   own=$(printf "%s\n" "$properties" | grep -vE "$free")
   list=$(printf "%s\n" "$own" | grep -vxF -e "$given" | tr "\n" " ")
   if [ -n "$list" ]; then
-    told=$(columns=name,property,value,source; some_properties "${list% }" "$@") || return
+    columns=name,property,value,source
+    told=$(some_properties "${list% }" "$@") || return
     printf "%s\n" "$told" | sed "s/	-\$/	-	-/" | without_unset
   fi
+  columns=name,property,value,received,source
   list=$(printf "%s\n" "$own" | grep -xF -e "$given" | tr "\n" " ")
   if [ -n "$list" ]; then
     told=$(some_properties "${list% }" "$@") || return

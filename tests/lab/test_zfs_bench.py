@@ -9,7 +9,7 @@ from tests.lab.laboratory import Lab
 
 pytestmark = pytest.mark.virtual
 DATASETS = 6
-KIT = 13 + DATASETS  # of the first copy of a day: what a recovery kit asks, rights of each dataset by itself, and its own dataset
+KIT = 13 + DATASETS  # the day's recovery kit: it asks rights of each dataset by itself
 
 
 @pytest.mark.parametrize(

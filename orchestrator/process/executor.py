@@ -109,10 +109,10 @@ class Reader:
         only_reads(pipeline)
         return Records(self._records(pipeline, separator))
 
-    def pieces(self, pipeline: Pipeline, *, separator: bytes = b"\0") -> "Records":
+    def pieces(self, pipeline: Pipeline) -> "Records":
         """Start a pipeline, and return an iterator of its output as it comes, cut anywhere; else as `records`, but use it in a `with`."""
         only_reads(pipeline)
-        pieces = self._pieces(pipeline, separator)
+        pieces = self._pieces(pipeline, b"\0")
         next(pieces)
         return Records(pieces)
 

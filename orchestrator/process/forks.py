@@ -17,6 +17,7 @@ _MOST = 4
 _TOLD, _ANSWERED, _FAILED = b"t", b"a", b"f"
 _HEAD = 5  # kind, bytes that follow
 _LONGEST = 1 << 30  # bytes of a message
+_ENDED = "a process that helps has ended, as one that was killed does"
 Answer = Callable[[bytes, Callable[[bytes], None]], bytes]
 
 
@@ -111,8 +112,11 @@ class ForkedHelpers:
         return len(self._idle) < len(self._children)
 
     def ask(self, request: bytes) -> None:
-        """Give a request to one that is idle. Raises: OSError."""
-        self._children[self._idle.pop()][1].sendall(len(request).to_bytes(4, "big") + request)
+        """Give a request to one that is idle. Raises: ChildProcessError where it has ended; OSError."""
+        try:
+            self._children[self._idle.pop()][1].sendall(len(request).to_bytes(4, "big") + request)
+        except BrokenPipeError as error:
+            raise ChildProcessError(_ENDED) from error
 
     def heard(self, patience: float) -> tuple[bool, bytes] | None:
         """Wait for the next message: whether it is an answer, and the message; None: there was none in so many seconds. Raises: OSError."""
@@ -197,7 +201,7 @@ def _receive(connection: "socket", size: int) -> bytes:
     while size:
         part = connection.recv(min(size, 1 << 20))
         if not part:
-            raise ChildProcessError("a helper ended before it answered")
+            raise ChildProcessError(_ENDED)
         parts.append(part)
         size -= len(part)
     return b"".join(parts)

@@ -230,6 +230,19 @@ ENTER = {
 }
 
 
+def require_in_use(argv: list[str], disk: Path, device: str, *, free: bool, env: dict[str, str] | None = None) -> None:
+    """Start a program that prints a line and then reads, unmount the disk meanwhile, and check whether its device is free before it ends."""
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", env=env) as held:
+        assert held.stdout is not None
+        assert held.stdout.readline() == b"\n"
+        subprocess.run(["umount", disk], check=True)
+        if free:
+            wait_until(lambda: is_free(device))
+        assert free or not is_free(device)
+        held.communicate(b"")
+    wait_until(lambda: is_free(device))
+
+
 @pytest.mark.usefixtures("_unmounts_stay_here")
 @pytest.mark.parametrize("enter", ENTER)
 @pytest.mark.parametrize(("tree", "free"), [("elsewhere", True), ("disk", False), ("above", False)])
@@ -243,15 +256,7 @@ def test_a_gate_keeps_no_other_disk_in_use(house: House, device: str, tree: str,
     (disk / "tree").mkdir()
     argv = [sys.executable, "-c", program, f"--of={place}", str(place)]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", env=env) as held:
-        assert held.stdout is not None
-        assert held.stdout.readline() == b"\n"
-        subprocess.run(["umount", disk], check=True)
-        if free:
-            wait_until(lambda: is_free(device))
-        assert free or not is_free(device)
-        held.communicate(b"")
-    wait_until(lambda: is_free(device))
+    require_in_use(argv, disk, device, free=free, env=env)
 
 
 @pytest.mark.usefixtures("_unmounts_stay_here")
@@ -268,15 +273,7 @@ def test_a_script_with_mounts_of_its_own_keeps_no_other_disk_in_use(
     subprocess.run(["mount", device, disk], check=True)
     (disk / "tree").mkdir()
     argv = [*MOUNT_NAMESPACE, "sh", "-c", text, "script.sh", "tank/data@now", str(place)]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/") as held:
-        assert held.stdout is not None
-        assert held.stdout.readline() == b"\n"
-        subprocess.run(["umount", disk], check=True)
-        if free:
-            wait_until(lambda: is_free(device))
-        assert free or not is_free(device)
-        held.communicate(b"")
-    wait_until(lambda: is_free(device))
+    require_in_use(argv, disk, device, free=free)
 
 
 def test_a_whole_machine_is_copied_by_its_root(house: House, secret: Path) -> None:

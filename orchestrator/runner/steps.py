@@ -499,8 +499,7 @@ class StepExecutor:
                     raise refused
             if left_out is None:
                 error = (self.explain or engine.explain)(failed)
-                known = step.most is not None and step.expected is not None
-                if isinstance(error, TargetFull) and known and (end.moved or 0) > (step.expected or 0):
+                if isinstance(error, TargetFull) and _moved_more(step, end.moved or 0):
                     raise _grew(step, end.moved) from error  # such as by a file of holes, which fills a target
                 raise error
             end.left_out = left_out
@@ -535,6 +534,11 @@ def _is_done_here(work: TargetTrial | TargetPreparation) -> bool:
             return try_abilities(work.root.path, work.abilities)
         case TargetPreparation():
             return prepare_target(work.root.path, work.job, work.folders, stored=work.stored)
+
+
+def _moved_more(step: Step, done: int) -> bool:
+    """Return whether a bounded step moved more than was seen before; of one that expects nothing nobody has looked how much it moves."""
+    return step.most is not None and 0 < (step.expected or 0) < done
 
 
 def _grew(step: Step, done: int | None) -> LookAgain:

@@ -10,7 +10,8 @@ from orchestrator.trees.large_copies import share_blocks
 def clone_file(old: Folder, new: Folder, path: bytes, *, partial: str) -> bool:
     """Clone a file of `old` into the folder `partial` beside its place in `new`; return False where that cannot be.
 
-    It is a new file of ours that nobody else may open, without the old one's time and attributes. Raises: ClonesRefused · OSError.
+    It is a new file of ours that nobody else may open, without the old one's time and attributes; where a remainder lies, that stays.
+    Raises: ClonesRefused · OSError.
     """
     above, _, name = path.rpartition(b"/")
     with contextlib.ExitStack() as opened:
@@ -22,6 +23,8 @@ def clone_file(old: Folder, new: Folder, path: bytes, *, partial: str) -> bool:
         room = opened.enter_context(folder.make_folder(partial))
         try:
             return _clone(file.fileno(), room, name)
+        except FileExistsError:
+            return False
         finally:
             with contextlib.suppress(OSError):  # it is not empty
                 os.rmdir(partial, dir_fd=folder.fd)

@@ -4,6 +4,7 @@ import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,6 +41,18 @@ def free(house: House) -> int:
     os.sync()
     seen = os.statvfs(house.target)
     return seen.f_bfree * seen.f_frsize
+
+
+def leave_free(house: House, room: int) -> None:
+    """Fill the target's filesystem but for so many bytes."""
+    os.sync()
+    seen = os.statvfs(house.target)
+    with (house.target.parent / "ballast").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, seen.f_bavail * seen.f_frsize - room)
+
+
+def actions(ran: Any) -> str:
+    return "\n".join(step["action"] for step in ran["steps"])
 
 
 def published(house: House) -> dict[str, object]:
@@ -131,6 +144,68 @@ def test_a_run_that_is_killed_in_the_middle_of_an_image_changes_no_point(house: 
     assert half_copied(house) > 0
     assert {name: facts(house.target / "points" / name) for name in before} == before
     change(image, 3)
+    ran = house.run(house.job())
+    assert (ran.outcome, ran["resumed"]) == ("done", True), ran
+    assert facts(house.source) == facts(house.point())
+    assert {name: facts(house.target / "points" / name) for name in before} == before
+    assert house.call("verify", "photos").code == 0
+    only_ours(house)
+
+
+@pytest.mark.sample(1)
+def test_a_half_image_that_filled_the_target_makes_room_for_a_clone_once_little_differs(
+    house: House, image: Path
+) -> None:
+    then = image.read_bytes()
+    image.write_bytes(random.Random(2).randbytes(_SIZE))
+    leave_free(house, 25 * MIB)
+    assert "no space left" in house.run()["why"]
+    assert half_copied(house) > 0
+    image.write_bytes(then)
+    change(image, 3)
+    house.write("new", random.Random(8).randbytes(15 * MIB))
+    before = published(house)
+    ran = house.run()
+    assert (ran.outcome, ran["resumed"]) == ("done", True), ran
+    assert "discard remainders of large files" in actions(ran)
+    assert facts(house.source) == facts(house.point())
+    assert {name: facts(house.target / "points" / name) for name in before} == before
+    assert house.call("verify", "photos").code == 0
+    only_ours(house)
+
+
+@pytest.mark.sample(1)
+def test_a_half_image_goes_where_its_file_is_as_in_the_point_again(house: House, image: Path) -> None:
+    then, seen = image.read_bytes(), os.stat(image)
+    image.write_bytes(random.Random(2).randbytes(_SIZE))
+    leave_free(house, 25 * MIB)
+    assert "no space left" in house.run()["why"]
+    image.write_bytes(then)
+    os.utime(image, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    house.write("new", random.Random(8).randbytes(15 * MIB))
+    ran = house.run()
+    assert ran.outcome == "done", ran
+    assert "discard remainders of unchanged files" in actions(ran)
+    assert os.path.samefile(house.point(-1) / "machines/disk.img", house.point(-2) / "machines/disk.img")
+    assert facts(house.source) == facts(house.point())
+    only_ours(house)
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("whole", [True, False], ids=["in the cut copy", "not begun"])
+def test_a_run_that_goes_on_after_a_cut_clones_images_too(house: House, image: Path, *, whole: bool) -> None:
+    """The image itself is whole in the cut copy, or was not begun; another file was cut."""
+    change(image, 3)
+    large = house.write("machines/zz" if whole else "machines/aa", random.Random(8).randbytes(15 * MIB))
+    process = house.start(house.job(pipe={"rate_limit": "8M"}))
+    wait_until(
+        lambda: half_copied(house) > 4 * MIB and any(house.target.glob(f".poolferry/work/machines/**/*{large.name}*"))
+    )
+    strike(process, "all")
+    house.ended(process)
+    change(image, 4)
+    leave_free(house, 30 * MIB)
+    before = published(house)
     ran = house.run(house.job())
     assert (ran.outcome, ran["resumed"]) == ("done", True), ran
     assert facts(house.source) == facts(house.point())

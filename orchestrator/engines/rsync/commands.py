@@ -111,11 +111,11 @@ def copy_command(
         # What has left the source is among them, and a folder that is a file by now.
         argv += ["--from0", f"--files-from={names}", "--delete-missing-args" if tidy else "--ignore-missing-args"]
         argv += ["--force"] if world.target.work or not linked else []
-    argv += _tidying(options) if existing or ((tidy or linked) and not names) else []
+    argv += _tidying(options) if (existing or tidy or linked) and not names else []
     argv += ["--existing"] if existing else ["--ignore-existing", "--omit-dir-times"] if linked else []
     # What the job has excluded since the cut, or since the point, is in the work tree, and else it would be published.
     argv += (
-        ["--delete-excluded", f"--filter=P_{PARTIAL}"] if (existing or (linked and not names)) and options.hides else []
+        ["--delete-excluded", f"--filter=P_{PARTIAL}"] if (existing or linked) and not names and options.hides else []
     )
     # Without notes of what a cut copy wrote, nothing says whether its files are whole: their bytes are compared.
     argv += ["--checksum"] if existing and not world.noted and not options.checksum else []

@@ -145,7 +145,9 @@ def copy_by_name(
     """
     shown = base.name if base else ""
     names = f"{request.notes}/differing"
-    before = _copy_clones(job, world, work, base, differing, names, request) if base and world.clones else ()
+    before = (
+        clone_large_files(job, world, work, base, differing.present, names, request) if base and world.clones else ()
+    )
     paths, moving = differing.present, world.changes.moving if world.changes else None
     if world.ahead_of_large and not world.clones:
         before, paths = _copy_large(job, world, work, paths, request)
@@ -199,12 +201,12 @@ def _copy_large(
     return (large_files_ahead(job, world, request), copy), left
 
 
-def _copy_clones(
+def clone_large_files(
     job: Job,
     world: RsyncSurvey,
     work: Location,
     base: RestorePoint,
-    differing: DifferingPaths,
+    paths: tuple[bytes, ...],
     names: str,
     request: RunRequest,
 ) -> tuple[Stage, ...]:
@@ -215,9 +217,7 @@ def _copy_clones(
     from orchestrator.engines.rsync.write_ahead import large_files_ahead
 
     ahead = (large_files_ahead(job, world, request, base),) if world.ahead_of_large else ()
-    cloning = FileCloning(
-        tree=work, point=base, source=job.source, paths=differing.present, partial=PARTIAL, least=LARGE_FILE
-    )
+    cloning = FileCloning(tree=work, point=base, source=job.source, paths=paths, partial=PARTIAL, least=LARGE_FILE)
     clone = Step(
         action=f"clone large files of point {base.name}",
         why="what did not change in them takes no space",
@@ -231,7 +231,7 @@ def _copy_clones(
         why=f"of files of {show_size(LARGE_FILE)} and more only the changed blocks are written",
         keeps=f"{request.notes}/moved-large",
         expected=None,
-        needs=((names, _listed(differing.present)),),
+        needs=((names, _listed(paths)),),
     )
     return (*ahead, (clone,), copy)
 
@@ -283,6 +283,11 @@ def copy_over(
     """Return the stage with one rsync over a tree that is there. `keeps`: the file for what it moved."""
     work = Pipeline(stages=(command,), keeps=keeps)
     return (Step(action=action, why=why, worker="main", work=work, expected=expected, copies=True, needs=needs),)
+
+
+def small_step(action: str, why: str, command: Command) -> Step:
+    """Return the step with one command whose bytes are not counted."""
+    return Step(action=action, why=why, worker="main", work=Pipeline(stages=(command,)), expected=None)
 
 
 def _listed(paths: "dict[bytes, None] | tuple[bytes, ...]") -> bytes:

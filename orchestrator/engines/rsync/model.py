@@ -236,6 +236,7 @@ class RsyncSurvey:
     # Large plain files that are copied whole, each with its bytes; so many programs write them before rsync, of a copy within this machine.
     large: tuple[tuple[bytes, int], ...] = ()
     ahead_of_large: int = 0
+    older: frozenset[bytes] = frozenset()  # of these, the paths at which the newest copy has one, too
     mixed: str = ""  # how source and target of this machine overlap, though their paths do not; empty: they do not
 
     @property

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
-from orchestrator.domain.names import parse_point_name, point_name, show_name
+from orchestrator.domain.names import parse_point_name, point_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import (
-    Command,
     Decision,
     NothingToDo,
     Pipeline,
@@ -23,18 +22,17 @@ from orchestrator.domain.plan import (
 from orchestrator.domain.point import MIRROR, RestorePoint
 from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest
-from orchestrator.engines.rsync import commands, linked_copy, parse, script_commands
+from orchestrator.engines.rsync import commands, linked_copy, script_commands
 from orchestrator.engines.rsync.abilities import required_abilities
 from orchestrator.engines.rsync.hole_limit import LARGEST, most_growth
-from orchestrator.engines.rsync.left_out import left_out_entries, left_out_file, left_out_rules_of, overgrown_files
+from orchestrator.engines.rsync.left_out import left_out_entries, left_out_file, left_out_rules_of
+from orchestrator.engines.rsync.linked_copy import small_step
 from orchestrator.engines.rsync.model import (
     MANIFEST,
     OURS,
-    PARTIAL,
     PARTIALS,
     TEMPORARY,
     WORK,
-    PartialFile,
     PointVisible,
     RsyncSurvey,
 )
@@ -46,7 +44,6 @@ if TYPE_CHECKING:
     from orchestrator.engines.rsync.parallel import ParallelCopy
 
 Stage = tuple[Step, ...]
-_SURE = 1024 * 1024  # so many bytes of a partial file that seems complete are sent again, so that the rest is verified
 
 
 def close_folders(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
@@ -59,7 +56,7 @@ def close_folders(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
     root, keeps = job.target.location, not options_of(job).points
     command = script_commands.close_folders_command(root, world.target.open, keeps_work=keeps)
     why = "what others may enter or exchange could lead root elsewhere"
-    return ((_small("close our folders to other users", why, command),),)
+    return ((small_step("close our folders to other users", why, command),),)
 
 
 def _bounded(job: Job, stages: tuple[Stage, ...], world: RsyncSurvey, request: RunRequest) -> tuple[Stage, ...]:
@@ -91,7 +88,7 @@ def prepare_target(job: Job, *folders: str, discards: bool = False) -> Stage:
             f"{action}, and discard the cut copy",
             f"{why}; it is not certain that the disk took all of that copy",
         )
-    step = _small(action, why, command)
+    step = small_step(action, why, command)
     if root.host is not None:
         return (step,)
     work = TargetPreparation(
@@ -111,7 +108,7 @@ def try_target(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
     abilities = ("fake-super",) if options.excludes else required_abilities(options)
     tried = script_commands.try_abilities_command(job.target.location, abilities)
     found = script_commands.find_unheld_command(job.tree, one_filesystem=options.one_file_system, points=options.points)
-    step = _small("ask what the target can hold", "what it cannot is named before anything is copied", tried)
+    step = small_step("ask what the target can hold", "what it cannot is named before anything is copied", tried)
     asked = Pipeline(stages=(tried, found))
     if job.target.location.host is not None:
         return ((replace(step, work=asked),),)
@@ -121,85 +118,22 @@ def try_target(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
 def remove_litter(job: Job, litter: tuple[str, ...]) -> Stage:
     """Return the stage that removes the remains of an interrupted removal or publishing."""
     command = script_commands.remove_command(job.target.location, litter)
-    return (_small("clear away leftovers", "a removal or a publishing was cut in the middle", command),)
+    return (small_step("clear away leftovers", "a removal or a publishing was cut in the middle", command),)
 
 
 def remove_points(job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> Stage:
     """Return the stage that removes points; the owner's [keep] is the consent."""
     why = "; ".join(f"{name}: {reason}" for name, reason in zip(names, reasons, strict=True))
-    step = _small(
+    step = small_step(
         f"remove {show_count(len(names), 'point')}", why, script_commands.remove_command(job.target.location, names)
     )
     return (replace(step, removes=" ".join(names)),)
 
 
-def unshare_tree(job: Job) -> Stage:
-    """Return the stage that removes from a cut work tree what it shares with points.
-
-    Why: rsync changes the metadata of a file that is there in place, and a published point never changes.
-    """
-    command = script_commands.unshare_command(job.target.location / WORK)
-    why = "a published point never changes: what it shares with the cut copy is linked anew, where it is still the same"
-    return (_small("separate the cut copy from the points", why, command),)
-
-
-def _discard_others(job: Job) -> Stage:
-    """Return the stage that removes from a cut work tree what the job names no more: rsync looks only into what it names."""
-    command = script_commands.discard_others_command(job.target.location / WORK, job.parts)
-    return (
-        _small("discard what is no source any more", "the folders of the job may be others since the cut", command),
-    )
-
-
 def _open_top(job: Job) -> Stage:
     """Return the stage that gives the folder above several folders its mode: it is ours, as `/` itself is not copied."""
     command = script_commands.open_top_command(job.target.location / WORK)
-    return (_small("open the folder above all", "it is no copy of the source's root", command),)
-
-
-def resume_files(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -> tuple[Stage, ...]:
-    """Return the stages that first complete partial files: each resumes where it stopped."""
-    return tuple(
-        stage
-        for half in world.target.half
-        if half.wanted
-        for stage in _go_on(job, world, work, half, half.wanted, request)
-    )
-
-
-def _go_on(
-    job: Job, world: RsyncSurvey, work: Location, half: PartialFile, wanted: int, request: RunRequest
-) -> tuple[Stage, ...]:
-    folder, slash, name = half.path.rpartition(b"/")
-    partial = folder + slash + PARTIAL.encode() + b"/" + name
-    shown = show_name(half.path)
-    stages: list[Stage] = []
-    have, length = half.have, None
-    if have >= wanted:
-        have = length = max(0, wanted - _SURE)
-    if half.orphan or length is not None:
-        why = "rsync was killed and would not use its temporary file again"
-        if length is not None:
-            why = "a remainder that looks whole is not trusted: its end is sent again, and all of it verified"
-        orphan = half.lies if half.orphan else b""
-        command = script_commands.take_up_command(work, half.path, orphan=orphan, length=length)
-        stages.append((_small(f"{'salvage' if half.orphan else 'shorten'} {shown}", why, command),))
-    append = commands.append_command(
-        job, half.path, work, partial, here=world.here, there=world.there, led=world.target.led
-    )
-    why = f"{show_size(have)} of {show_size(wanted)} are there"
-    # Notes of an earlier attempt about its content are no longer valid.
-    note = (f"{request.notes}/moved-on-{world.target.half.index(half)}", parse.format_moved_line(half.path))
-    copy = replace(
-        _small(f"go on with {shown}", why, append), expected=Bytes(wanted - have), copies=True, needs=(note,)
-    )
-    holes = options_of(job).sparse and world.holes is not False
-    finish = script_commands.finish_command(work, half.path, wanted, holes=holes)
-    return (
-        *stages,
-        (copy,),
-        (_small(f"name {shown}", "it is whole and verified; if it could not be read, it is left to the copy", finish),),
-    )
+    return (small_step("open the folder above all", "it is no copy of the source's root", command),)
 
 
 def copy_stages(
@@ -241,7 +175,7 @@ def _copy_for_gate(
         copies=True,
         needs=((f"{names}-and-present", _listed(copied)),),
     )
-    cut = (_update(job, world, work, request),) if world.target.work else ()
+    cut = _up_to_date(job, world, work, base, request)
     again = _see_again(job, world, base, work, request)
     return (*cut, (copy,), *again, link_unchanged(job, base, names, _listed(paths)))
 
@@ -250,7 +184,7 @@ def link_unchanged(job: Job, base: RestorePoint, names: str, listed: bytes) -> S
     """Return the stage in which the gate links what is unchanged. `listed`: the paths that are not, written to `names`."""
     command = script_commands.link_unchanged_command(job.target.location, base.name)
     why = "a gate links by itself, and then lets no copy come near what a point shares"
-    step = _small(f"link unchanged entries from point {base.name}", why, command)
+    step = small_step(f"link unchanged entries from point {base.name}", why, command)
     work = Pipeline(stages=(command,), reads=names)
     return (replace(step, work=work, counts_links=True, needs=((names, listed),)),)
 
@@ -263,7 +197,7 @@ def _copy_and_link(
     job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | None, request: RunRequest
 ) -> tuple[Stage, ...]:
     again = _see_again(job, world, base, work, request)
-    cut = (_update(job, world, work, request),) if world.target.work else ()
+    cut = _up_to_date(job, world, work, base, request)
     count = len(_parallel_copies(world))
     linked = linked_copy.link_unchanged(job, world, work, base, request)
     if differing := linked_copy.differing_by_name(job, world, work, base):
@@ -292,14 +226,26 @@ def _see_again(
     return (*stages, *((_repair(job, world, work, request),) if _repairs(world, base) else ()))
 
 
-def _update(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -> Stage:
-    """Return the stage that makes what a cut copy holds as the source has it now, and deletes what the source has no more."""
-    return linked_copy.copy_over(
-        commands.copy_command(job, work, world, base=None, existing=True),
-        action="bring the cut copy up to date",
-        why="the source went on since the copy was interrupted",
-        keeps=f"{request.notes}/moved-cut",
-    )
+def _separated(
+    job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | None, request: RunRequest
+) -> tuple[Stage, ...]:
+    """Return the stages that make of a cut copy what a copy may go on with."""
+    if not world.target.work:
+        return ()
+    from orchestrator.engines.rsync.cut_copy import separate_cut_copy  # few runs go on with a cut copy
+
+    return separate_cut_copy(job, world, work, base, request)
+
+
+def _up_to_date(
+    job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | None, request: RunRequest
+) -> tuple[Stage, ...]:
+    """Return the stages that make what a cut copy holds as the source has it now."""
+    if not world.target.work:
+        return ()
+    from orchestrator.engines.rsync.cut_copy import bring_up_to_date
+
+    return bring_up_to_date(job, world, work, base, request)
 
 
 def _whole(
@@ -354,7 +300,7 @@ def _dig_holes(base: RestorePoint, work: Location, altered: tuple[bytes, ...], r
     to 3.5, copy_file in util1.c.
     """
     names = f"{request.notes}/altered-holes"
-    step = _small(
+    step = small_step(
         f"look for holes in {show_count(len(altered), 'file')} with other metadata",
         "rsync copies them from the point, and fills their holes",
         script_commands.dig_holes_command(base.tree, work),
@@ -422,12 +368,6 @@ def _base(world: RsyncSurvey) -> RestorePoint | None:
     return next((point for point in reversed(world.points[:-1]) if point.manifest and not point.damaged), None)
 
 
-def discard_partial_files(work: Location, stale: tuple[PartialFile, ...]) -> Stage:
-    """Return the stage that removes partial files that have left the source: the copy may need their space."""
-    command = script_commands.discard_command(work, tuple(half.lies for half in stale))
-    return (_small("discard remainders", "their files have left the source", command),)
-
-
 def sweep_partial_files(work: Location) -> tuple[Stage, ...]:
     """Return the stage that removes unfinished partial files of unreadable sources; the folders keep their times.
 
@@ -436,14 +376,14 @@ def sweep_partial_files(work: Location) -> tuple[Stage, ...]:
     if work.host is None:
         return ()
     command = script_commands.sweep_command(work)
-    return ((_small("sweep the tree", "remainders that nothing needs any more must not stay in it", command),),)
+    return ((small_step("sweep the tree", "remainders that nothing needs any more must not stay in it", command),),)
 
 
 def publish_point(job: Job, name: str) -> Stage:
     """Return the stage that makes the point visible by one rename."""
     root = job.target.location
     command = script_commands.publish_command(root, name, MANIFEST)
-    step = _small(f"publish point {name}", "it is whole: one rename makes it visible", command)
+    step = small_step(f"publish point {name}", "it is whole: one rename makes it visible", command)
     if root.host is None:
         work = PointPublication(root=root, name=name, manifest=MANIFEST, otherwise=Pipeline(stages=(command,)))
         step = replace(step, work=work)
@@ -453,7 +393,7 @@ def publish_point(job: Job, name: str) -> Stage:
 def name_latest(job: Job, name: str) -> Stage:
     """Return the stage that sets `latest` after an interrupted publishing."""
     command = script_commands.name_latest_command(job.target.location, name)
-    return (_small(f"make `latest` name {name}", "publishing it was cut in the middle", command),)
+    return (small_step(f"make `latest` name {name}", "publishing it was cut in the middle", command),)
 
 
 def mirror_stages(job: Job, world: RsyncSurvey, request: RunRequest) -> tuple[Stage, ...]:
@@ -474,10 +414,6 @@ def mirror_stages(job: Job, world: RsyncSurvey, request: RunRequest) -> tuple[St
 
 def _expected(world: RsyncSurvey) -> Bytes | None:
     return None if world.changes is None or world.changes.moving is None else Bytes(world.changes.moving)
-
-
-def _small(action: str, why: str, command: Command) -> Step:
-    return Step(action=action, why=why, worker="main", work=Pipeline(stages=(command,)), expected=None)
 
 
 def plan(job: Job, world: RsyncSurvey, request: RunRequest) -> Decision:
@@ -543,9 +479,7 @@ def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
         *_clearing(job, world, request),
         *try_target(job, world),
         prepare_target(job, WORK, discards=world.target.unwritten),
-        *((_discard_others(job),) if world.target.work and job.parts else ()),
-        *((unshare_tree(job),) if world.target.work and world.points else ()),
-        *_remainders(job, world, work, request),
+        *_separated(job, world, work, base, request),
         *copy_stages(job, world, work, base, request),
         *sweep_partial_files(work),
         *((_open_top(job),) if job.parts else ()),
@@ -557,17 +491,6 @@ def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
         anew=not world.target.work, warnings=warnings(job, world), compared=world.look.why if world.look else "",
         left_out=left_out_entries(world),
     )  # fmt: skip
-
-
-def _remainders(job: Job, world: RsyncSurvey, tree: Location, request: RunRequest) -> tuple[Stage, ...]:
-    """Return the stages for remainders of an interrupted copy: some are completed, the others discarded."""
-    stale = tuple(half for half in world.target.half if half.wanted is None)
-    discarded: tuple[Stage, ...] = (discard_partial_files(tree, stale),) if stale else ()
-    if overgrown := overgrown_files(world):
-        command = script_commands.discard_command(tree, overgrown)
-        older = _small("discard older states", "the target does not take these files as they are now", command)
-        discarded += ((older,),)
-    return (*discarded, *resume_files(job, world, tree, request))
 
 
 def _plan_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:

@@ -137,6 +137,7 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
         noted=not target.work or _are_notes_there(request.notes),
         walled=_is_walled(job, target, differing, run, gate=gate),
         look=how, mixed=find_overlap(job), refused=tuple(sorted(request.refused.items())), large=large.largest if large and newest else (),
+        older=frozenset(path for path, _ in large.largest if path not in large.new) if large and newest else frozenset(),
     )  # fmt: skip
     if seen.mixed:
         return seen

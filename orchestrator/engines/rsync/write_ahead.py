@@ -142,7 +142,8 @@ def count_ahead_of_large(job: Job, world: RsyncSurvey) -> int:
     On a filesystem that clones, also for few bytes: rsync looks for blocks at any place, and writes them with all that it writes at once.
     """
     whole = sum(size for _, size in world.large)
-    if whole < (LARGE_FILE if world.clones else LEAST_LARGE_AHEAD) or not may_write(job, world):
+    cut = world.clones and bool(world.points)  # then large files go into a cut copy, too, each where none is
+    if whole < (LARGE_FILE if world.clones else LEAST_LARGE_AHEAD) or not may_write(job, world, into_cut=cut):
         return 0
     return min(len(world.large), whole // LEAST_LARGE_AHEAD or 1, _shares(world) or _count_here(job) or 1)
 
@@ -151,10 +152,10 @@ def _count_here(job: Job) -> int:
     return count_ahead(job, job.source.path, job.target.location.path)
 
 
-def may_write(job: Job, world: RsyncSurvey) -> bool:
-    """Return whether files may be written before a copy into a new folder; not where rsync compares contents."""
+def may_write(job: Job, world: RsyncSurvey, *, into_cut: bool = False) -> bool:
+    """Return whether files may be written before a copy into a new folder, or into a cut copy, too; not where rsync compares contents."""
     options, target = options_of(job), world.target
-    if job.source.host or job.target.location.host or job.parts or target.work or world.mixed:
+    if job.source.host or job.target.location.host or job.parts or (target.work and not into_cut) or world.mixed:
         return False
     if not _is_plain(job) or options.checksum or world.sparse or world.refused:
         return False

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.domain.plan import Effect, ManifestRecording, Pipeline, PointPublication, Step, TargetPreparation
-from orchestrator.engines.rsync import manifest_steps, plan
+from orchestrator.engines.rsync import cut_copy, manifest_steps, plan
 from orchestrator.engines.rsync.model import WORK, CountsEqual, PartialFile, PointVisible
 from tests.engines.rsync.builders import (
     ASKED,
@@ -28,7 +28,8 @@ MIB = 1 << 20
 
 
 def going_on(*cut: PartialFile) -> list[Step]:
-    return [step for stage in plan.resume_files(job(), cut_world(cut), TREE, ASKED) for step in stage]
+    stages = cut_copy.complete_or_drop(job(), cut_world(cut), TREE, None, ASKED)
+    return [step for stage in stages for step in stage if not step.action.startswith("discard")]
 
 
 def values(step: Step) -> tuple[str, ...]:

@@ -6,7 +6,9 @@ import itertools
 import os
 import re
 import signal
+import sys
 import tempfile
+import warnings
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -198,6 +200,16 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Lets go of what a test that failed left open: what Python says of it then must not make the next one fail, too."""
+    if hasattr(sys, "last_traceback"):
+        for name in ("last_exc", "last_type", "last_value", "last_traceback"):
+            sys.__dict__.pop(name, None)
+        with warnings.catch_warnings(action="ignore", category=ResourceWarning):
+            gc.collect()
 
 
 @pytest.hookimpl(wrapper=True)

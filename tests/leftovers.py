@@ -8,6 +8,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from tests.processes import is_there
+
 _NEW_MOUNTS = 0x20000  # linux/sched.h
 _RECURSIVE, _SLAVE, _SHARED = 1 << 14, 1 << 19, 1 << 20  # linux/mount.h
 _ESCAPED = re.compile(r"\\([0-7]{3})")
@@ -55,6 +57,6 @@ def mounts() -> list[Path]:
 def _goes_on(run: Path) -> bool:
     """Return whether a test run's own process is there; pytest writes its number into the lock of the run's folder."""
     try:
-        return Path(f"/proc/{int((run / '.lock').read_text())}").exists()
+        return is_there(int((run / ".lock").read_text()))
     except (OSError, ValueError):
         return False

@@ -10,6 +10,7 @@ import pytest
 
 from tests.ferry import COMMAND, Ferry
 from tests.fork_server import ForkServer, run_command
+from tests.processes import is_there
 
 
 @pytest.mark.slow
@@ -35,9 +36,9 @@ def test_a_command_that_takes_too_long_is_killed(ferry: Ferry, tmp_path: Path) -
     with pytest.raises(subprocess.TimeoutExpired):
         run_command(("run", "slow"), environment=ferry.variables(), folder=str(ferry.root), timeout=8)
     command, until = int((tmp_path / "asks").read_text()), time.monotonic() + 30
-    while os.path.exists(f"/proc/{command}") and time.monotonic() < until:
+    while is_there(command) and time.monotonic() < until:
         time.sleep(0.05)
-    assert not os.path.exists(f"/proc/{command}")
+    assert not is_there(command)
 
 
 def test_what_python_takes_in_at_its_start_starts_it_anew() -> None:

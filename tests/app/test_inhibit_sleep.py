@@ -6,7 +6,8 @@ import pytest
 
 from orchestrator.app import worker as module
 from orchestrator.app.worker import SleepInhibitor
-from tests.daemon.daemon_world import strays, until
+from tests.daemon.daemon_world import until
+from tests.processes import strays
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from orchestrator.planners.watchdog import silence_limit
 from orchestrator.process.meter import process_activity
 from tests.daemon.daemon_world import copying, daemon, promise, runs, slow_job, until
 from tests.ferry import ROOT, Ferry
+from tests.processes import argv_of, living
 
 pytestmark = pytest.mark.slow
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -97,11 +98,7 @@ def test_a_run_that_was_killed_is_recorded_and_tried_again(ferry: Ferry) -> None
     slow_job(ferry)
     with daemon(ferry) as clock:
         until(lambda: copying(ferry.target()), "the copy begins", lambda: clock.log)
-        (pid,) = [
-            int(name)
-            for name in filter(str.isdigit, os.listdir("/proc"))
-            if b"--why\0" in _command(name) and str(ferry.state).encode() in _command(name)
-        ]
+        (pid,) = (one for one in living() if {"--why", str(ferry.state)} <= set(argv_of(one)))
         os.kill(pid, signal.SIGKILL)
         clock.says(
             "ended without a record: killed, crashed, or the state directory was full; it is recorded as interrupted"
@@ -122,13 +119,6 @@ def test_a_run_that_could_not_begin_is_told_and_tried_again(ferry: Ferry, tmp_pa
         assert promise(ferry)["due"]["tries"] == 1
         assert runs(ferry) == []
         clock.end()
-
-
-def _command(pid: str) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
 
 
 def test_patience_is_the_jobs_own(ferry: Ferry) -> None:

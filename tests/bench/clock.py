@@ -10,10 +10,10 @@ from pathlib import Path
 
 from orchestrator.domain.run import Outcome
 from orchestrator.history.store import History, open_history
-from tests.bench.memory import figure
 from tests.bench.rows import Row, timed, worked
 from tests.bench.trees import Trees
 from tests.history.records import begin, report
+from tests.processes import fields, figure
 
 JOBS, RUNS = 200, 100_000
 _WATCHED_S = 90.0
@@ -36,7 +36,7 @@ def clock(trees: Trees, rounds: int) -> Iterator[Row]:
             before, began = _worked(process.pid), time.monotonic()
             time.sleep(_WATCHED_S)
             share = (_worked(process.pid) - before) / (time.monotonic() - began)
-            peak = figure(f"/proc/{process.pid}/status", "VmHWM:") / (1 << 20)
+            peak = figure(process.pid, "status", "VmHWM:") / (1 << 20)
         finally:
             process.terminate()
     what = f"idle daemon, {JOBS} jobs, {RUNS:,} runs"
@@ -96,5 +96,4 @@ def _fill(history: History, folder: Path) -> None:
 
 
 def _worked(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+    return sum(map(int, fields(pid)[11:13])) / _TICKS

@@ -14,6 +14,7 @@ from pathlib import Path
 from tests.bench.ferry import Ferry
 from tests.bench.rows import Row, worked
 from tests.bench.trees import Trees
+from tests.processes import argv_of, children, lives
 from tests.whole.sshd import Sshd
 
 _MOST = 1 / 0.95
@@ -99,12 +100,8 @@ class _Way:
 
 def _end_left(folder: Path) -> None:
     """End the process that a gate's first request left behind, and wait for it, so that its processor time counts."""
-    me, whose = os.getpid(), os.fsencode(folder)
-    for child in map(int, Path(f"/proc/{me}/task/{me}/children").read_text().split()):
-        if (
-            whose in Path(f"/proc/{child}/cmdline").read_bytes()
-            or Path(f"/proc/{child}/stat").read_text().split()[2] == "Z"
-        ):
+    for child in children(os.getpid()):
+        if str(folder) in " ".join(argv_of(child)) or not lives(child):
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
             with suppress(ChildProcessError):

@@ -4,11 +4,11 @@ import os
 import subprocess
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 from tests.bench.ferry import Ferry, ferry
 from tests.bench.rows import Row
 from tests.bench.trees import Trees
+from tests.processes import family, figure
 
 _PAUSE = 0.1
 _MOST_MIB = 150.0
@@ -63,33 +63,8 @@ class Peak:
     def _watch(self, leader: int, ended: threading.Event) -> None:
         while not ended.wait(_PAUSE):
             rsync = others = 0
-            for pid, name in family(leader):
-                share = figure(f"/proc/{pid}/smaps_rollup", "Pss:")
+            for pid, name in [(leader, ""), *family(leader)]:
+                share = figure(pid, "smaps_rollup", "Pss:")
                 rsync, others = (rsync + share, others) if name == "rsync" else (rsync, others + share)
             self.rsync, self.others = max(self.rsync, rsync), max(self.others, others)
-            self.leader = max(self.leader, figure(f"/proc/{leader}/status", "VmHWM:"))
-
-
-def family(leader: int) -> Iterator[tuple[int, str]]:
-    """The process and all that descend from it: (pid, name)."""
-    below: dict[int, list[tuple[int, str]]] = {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            head, _, tail = Path(f"/proc/{name}/stat").read_text(errors="replace").rpartition(")")
-        except OSError:
-            continue
-        below.setdefault(int(tail.split()[1]), []).append((int(name), head.partition("(")[2]))
-    left = [(leader, "")]
-    while left:
-        pid, name = left.pop()
-        yield pid, name
-        left += below.get(pid, [])
-
-
-def figure(path: str, name: str) -> int:
-    """The bytes that a file of /proc tells under the name; 0 when the process is gone."""
-    try:
-        lines = Path(path).read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) << 10 for line in lines if line.startswith(name)), 0)
+            self.leader = max(self.leader, figure(leader, "status", "VmHWM:"))

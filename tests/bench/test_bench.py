@@ -12,11 +12,11 @@ import pytest
 from tests.bench import growth, rows, trees
 from tests.bench.__main__ import PARTS, measure, size
 from tests.bench.ferry import CHECKOUT, ferry
-from tests.bench.memory import family, figure
 from tests.bench.others import PEERS, STAGES
 from tests.bench.rows import Row
 from tests.bench.start import starting
 from tests.bench.trees import Trees
+from tests.processes import family, figure
 
 
 @pytest.fixture
@@ -89,13 +89,12 @@ def test_a_tree_too_large_for_the_disk_is_told_and_not_begun(few: Trees) -> None
 def test_memory_is_read_of_a_process_and_its_children() -> None:
     child = subprocess.Popen(["sleep", "60"])
     try:
-        pids = dict(family(os.getpid()))
-        assert {os.getpid(), child.pid} <= set(pids)
-        assert figure(f"/proc/{os.getpid()}/smaps_rollup", "Pss:") > 1 << 20
+        assert child.pid in dict(family(os.getpid()))
+        assert figure(os.getpid(), "smaps_rollup", "Pss:") > 1 << 20
     finally:
         child.kill()
         child.wait()
-    assert figure(f"/proc/{child.pid}/status", "VmHWM:") == 0
+    assert figure(child.pid, "status", "VmHWM:") == 0
 
 
 @pytest.mark.slow

@@ -5,10 +5,10 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from tests.lab.common import LabError
 from tests.lab.virtual import VirtualMachine
+from tests.processes import fields
 
 # The kernel's own accounting sees every process of every tool alike, and costs next to nothing. Source: acct(2), acct(5).
 _ACCOUNT = "/var/tmp/account"
@@ -57,5 +57,6 @@ def programs(account: bytes) -> Counter[str]:
 
 def processor(machine: VirtualMachine) -> float:
     """Seconds of processor time that the machine has used so far."""
-    fields = Path(f"/proc/{machine.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+    assert machine.pid is not None
+    user, kernel = fields(machine.pid)[11:13]
+    return (int(user) + int(kernel)) / _TICKS

@@ -109,16 +109,3 @@ def quicken(ferry: Ferry, name: str = "photos") -> None:
 def copying(target: Path) -> bool:
     """Return whether some bytes of the large file have arrived."""
     return any(path.stat().st_size > 0 for path in target.rglob("*big*") if path.is_file())
-
-
-def strays(root: Path) -> list[str]:
-    """Processes that still work on anything below the directory, the daemon's own and those of its runs included."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if str(root) in line and int(pid) != os.getpid():
-            found.append(line)
-    return found

@@ -3,7 +3,6 @@
 What leaks one in each run ends a daemon after a thousand of them: it cannot start another, and no night is copied any more.
 """
 
-import os
 import signal
 import sqlite3
 import time
@@ -18,6 +17,7 @@ from orchestrator.history.store import open_history
 from tests.daemon.daemon_world import Daemon, daemon, until
 from tests.ferry import Ferry
 from tests.peers import WebPeer
+from tests.processes import links, threads
 from tests.web.sites import ask, read_until
 
 pytestmark = pytest.mark.slow
@@ -40,14 +40,8 @@ NEWEST = "SELECT coalesce(max(id), 0) FROM runs"
 
 def opened(clock: Daemon) -> list[str]:
     """Return what the daemon has open, sorted: descriptors by what they are, and its threads."""
-    folder = Path(f"/proc/{clock.process.pid}")
-    names = []
-    for number in os.listdir(folder / "fd"):
-        try:
-            names.append(os.readlink(folder / "fd" / number).partition(":")[0])
-        except OSError:  # closed meanwhile
-            continue
-    return sorted([*names, *("thread" for _ in os.listdir(folder / "task"))])
+    pid = clock.process.pid
+    return sorted([*(each.partition(":")[0] for each in links(pid)), *["thread"] * threads(pid)])
 
 
 def round_of_runs(ferry: Ferry, clock: Daemon, socket: Path, number: int) -> None:

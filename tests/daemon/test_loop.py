@@ -9,8 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.daemon.daemon_world import copying, daemon, promise, quicken, runs, slow_job, strays, until
+from tests.daemon.daemon_world import copying, daemon, promise, quicken, runs, slow_job, until
 from tests.ferry import COMMAND, Ferry
+from tests.processes import strays
 
 pytestmark = pytest.mark.slow
 

@@ -28,6 +28,7 @@ from tests.gate.mutations import mutated, sent
 from tests.gate.one_gate import ROOT, WORDS, OneGate
 from tests.gate.streams import begin, compound, end
 from tests.gate.zfs_requests import pushed, receive_commands
+from tests.processes import is_there, links
 from tests.whole.house import wait_until
 
 VERSION = sent("zfs.sh", "version")
@@ -66,14 +67,6 @@ program()
 """
 
 
-def is_connecting(pid: int) -> bool:
-    """Return whether a process has opened a socket."""
-    try:
-        return any(os.readlink(each).startswith("socket:") for each in Path(f"/proc/{pid}/fd").iterdir())
-    except FileNotFoundError:  # what it had open a moment ago
-        return False
-
-
 @pytest.mark.parametrize("ends", [False, True])
 def test_a_request_beside_the_first_waits_for_what_that_leaves_behind(
     gate: OneGate, tmp_path: Path, ends: bool
@@ -85,7 +78,7 @@ def test_a_request_beside_the_first_waits_for_what_that_leaves_behind(
     first = gate.begin(VERSION, b"", argv=argv)
     wait_until(starts.exists, 20)
     second = gate.begin(VERSION, b"", argv=argv)
-    wait_until(lambda: is_connecting(second.pid), 20)
+    wait_until(lambda: any(each.startswith("socket:") for each in links(second.pid)), 20)
     if ends:
         first.kill()
     else:
@@ -219,7 +212,7 @@ def test_a_bounded_receive_ends_in_its_middle_with_whoever_waits_for_it(gate: On
         os.kill(receiver, 0)
         waits.terminate()
         assert waits.wait(20) == -signal.SIGTERM
-        wait_until(lambda: not Path(f"/proc/{receiver}/stat").exists(), 20)
+        wait_until(lambda: not is_there(receiver), 20)
 
 
 HUNG = """import time

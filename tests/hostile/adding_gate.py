@@ -9,7 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.whole.house import House, family, kill
+from tests.processes import family
+from tests.whole.house import House, kill
 from tests.whole.large_copy import AT_ONCE
 from tests.whole.sshd import Sshd
 

@@ -14,12 +14,14 @@ AS_STRANGER = ("setpriv", f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
+def house(tmp_path: Path) -> Iterator[House]:
     """An empty house of its own, whose folders every user may enter."""
     for folder in (tmp_path, *tmp_path.parents):
         if folder.stat().st_uid == 0 and not folder.stat().st_mode & 0o001:
             folder.chmod(0o711)
-    return House(tmp_path)
+    made = House(tmp_path)
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.whole.house import House, family, wait_until
+from tests.processes import family
+from tests.whole.house import House, wait_until
 
 pytestmark = [pytest.mark.root, pytest.mark.namespace]
 

@@ -15,7 +15,8 @@ from orchestrator.engines.rsync.model import LINK_UNCHANGED, PARTIAL
 from orchestrator.gate.add_points import _WRITES
 from orchestrator.process.scripts import script as script_text
 from tests.hostile.adding_gate import first_point, gate, left_process, script, speak
-from tests.whole.house import House, facts, family, kill, trees_equal, wait_until
+from tests.processes import family, state
+from tests.whole.house import House, facts, kill, trees_equal, wait_until
 from tests.whole.sshd import Sshd, sshd
 
 pytestmark = [pytest.mark.slow, pytest.mark.namespace]
@@ -130,7 +131,7 @@ def chosen(name: str) -> list[int]:
 def stopped(sshd: Sshd) -> list[int]:
     """The processes of the gate that stopped themselves."""
     below = [pid for root in (sshd.pid, left_process(sshd)) if root for pid, _ in family(root)]
-    return [pid for pid in below if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"]
+    return [pid for pid in below if state(pid) == "T"]
 
 
 def strike(sshd: Sshd, victim: str, asked: "subprocess.Popen[str]") -> None:

@@ -16,6 +16,7 @@ from orchestrator.process.executor import PipelineResult, Writer
 from orchestrator.process.link_wall import Side, show_names, wall_off
 from orchestrator.process.scripts import MOUNT_NAMESPACE, let_go_of_disks
 from tests.hostile.conftest import AS_STRANGER, STRANGER
+from tests.processes import argv_of
 from tests.whole.house import House, wait_until
 from tests.whole.loop_disks import LoopDisks
 from tests.whole.sshd import Sshd, sshd
@@ -210,7 +211,7 @@ def test_only_the_disk_that_is_copied_is_in_use(
     subprocess.run(["mount", "--make-private", device, disk], check=True)
     try:
         sleeper = subprocess.Popen([*waits[: cut + 1], "60"])
-        wait_until(lambda: b"sleep" in Path(f"/proc/{sleeper.pid}/cmdline").read_bytes()[:6])
+        wait_until(lambda: argv_of(sleeper.pid)[:1] == ["sleep"])
     finally:
         subprocess.run(["umount", disk], check=True)
     try:

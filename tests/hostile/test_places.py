@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.conftest import STRANGER, tries
-from tests.whole.house import House, Ran, facts, strays, wait_until
+from tests.processes import strays
+from tests.whole.house import House, Ran, facts, wait_until
 from tests.whole.kills import MIB, strike
 from tests.whole.sshd import Sshd, sshd
 

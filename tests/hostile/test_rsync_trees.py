@@ -15,8 +15,9 @@ from orchestrator.engines.rsync.commands import copy_command
 from tests.engines.rsync.builders import EMPTY, job, mirror, world
 from tests.hostile.conftest import STRANGER, tries
 from tests.hostile.forgery import manifest_of, rewrite, text_of, untag
+from tests.processes import strays
 from tests.turns import turns
-from tests.whole.house import House, facts, strays, wait_until
+from tests.whole.house import House, facts, wait_until
 from tests.whole.kills import MIB, half_copied, strike
 from tests.whole.sshd import Sshd, sshd
 

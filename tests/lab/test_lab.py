@@ -1,7 +1,6 @@
 """The lab does what it promises: real pools, a wire that can be cut, disks that can be pulled, power that can fail."""
 
 import time
-from pathlib import Path
 
 import pytest
 
@@ -9,7 +8,8 @@ from tests.lab.common import CHECKOUT, LabError, Machine
 from tests.lab.laboratory import Lab, Pair
 from tests.lab.recipe import FLAVOURS
 from tests.lab.virtual import VirtualMachine
-from tests.whole.house import strays, wait_until
+from tests.processes import lives, strays
+from tests.whole.house import wait_until
 
 SSH = "ssh -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=1 -o ServerAliveCountMax=3"
 
@@ -67,9 +67,10 @@ def test_a_machine_is_there_in_seconds_and_gone_at_once(lab: Lab) -> None:
     assert machine.sh("zpool list").text == "no pools available"
     assert time.monotonic() - begun < 15  # half a second alone; other workers may keep the cores busy
     folder, pid = machine.run, machine.pid
-    assert Path(f"/proc/{pid}").exists()
+    assert pid is not None
+    assert lives(pid)
     lab.give_back(machine)
-    assert not Path(f"/proc/{pid}").exists()
+    assert not lives(pid)
     assert strays(folder) == []
     assert not folder.exists()
 

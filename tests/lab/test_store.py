@@ -16,7 +16,8 @@ from tests.lab.common import CHECKOUT, LabError
 from tests.lab.kernel import _entry
 from tests.lab.requirements import runtime_requirements
 from tests.lab.store import Store
-from tests.whole.house import strays, wait_until
+from tests.processes import strays
+from tests.whole.house import wait_until
 
 Built = Callable[[Path, str, Callable[[str], None]], None]
 

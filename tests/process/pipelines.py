@@ -41,17 +41,5 @@ def until(condition: Callable[[], bool], seconds: float = 20) -> bool:
     return True
 
 
-def runs(pid: int) -> bool:
-    """True while the process lives; a zombie does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2][:1] not in b"ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def state(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
-
-
 def open_descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))

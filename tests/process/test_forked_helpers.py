@@ -12,6 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from orchestrator.process.forks import ForkedHelpers
+from tests.processes import lives
 
 # Python 3.12 and later warn of any other thread, such as other tests have left.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -107,11 +108,11 @@ time.sleep(600)
     assert main.stdout is not None
     with main.stdout:
         children = [int(word) for word in main.stdout.readline().split()]
-    assert all(map(_lives, children))
+    assert all(map(lives, children))
     main.kill()
     main.wait()
     end = time.monotonic() + 60
-    while any(map(_lives, children)):
+    while any(map(lives, children)):
         assert time.monotonic() < end
         time.sleep(0.01)
 
@@ -127,11 +128,3 @@ def test_keys_that_interrupt_are_for_the_process_alone() -> None:
     with started(answer) as helpers:
         helpers.ask(b"it")
         assert heard(helpers) == (True, b"it")
-
-
-def _lives(process: int) -> bool:
-    try:
-        with open(f"/proc/{process}/stat", encoding="ascii") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False

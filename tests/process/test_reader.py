@@ -23,7 +23,8 @@ from orchestrator.process.executor import (
     Writer,
     pipeline_failure,
 )
-from tests.process.pipelines import open_descriptors, python, reads, runs, sh, until, writes
+from tests.process.pipelines import open_descriptors, python, reads, sh, until, writes
+from tests.processes import lives
 
 
 def test_the_whole_output_and_the_end() -> None:
@@ -190,8 +191,8 @@ def test_records_come_one_by_one() -> None:
 def test_records_come_while_the_program_still_runs() -> None:
     with Reader().records(reads(sh("echo $$; exec sleep 300")), separator=b"\n") as records:
         pid = int(next(records))
-        assert runs(pid)
-    assert until(lambda: not runs(pid))
+        assert lives(pid)
+    assert until(lambda: not lives(pid))
 
 
 def test_records_of_a_failing_stage_raise_at_the_end() -> None:
@@ -229,7 +230,7 @@ def test_an_error_of_the_reader_itself_ends_the_program() -> None:
 
     with pytest.raises(ZeroDivisionError):
         use(Reader().records(reads(sh("echo $$; exec sleep 300")), separator=b"\n"))
-    assert until(lambda: not runs(pids[0]))
+    assert until(lambda: not lives(pids[0]))
 
 
 def test_records_need_constant_memory() -> None:
@@ -257,7 +258,7 @@ def test_a_child_that_keeps_the_output_open_is_waited_for_only_while_it_is_ours(
     result = Reader().read(reads(away))
     assert result.well
     assert result.took_s < 60
-    assert runs(int(result.stdout))  # like a connection that ssh shares with later runs
+    assert lives(int(result.stdout))  # like a connection that ssh shares with later runs
     os.kill(int(result.stdout), 9)
 
 
@@ -272,7 +273,7 @@ def test_a_child_that_never_ends_does_not_hold_us(monkeypatch: pytest.MonkeyPatc
     result = Reader().read(reads(sh("trap '' TERM; sleep 300 & echo $!")))
     assert (result.exits, result.stopped, result.well) == ((0,), None, True)
     assert time.monotonic() - began < 60
-    assert until(lambda: not runs(int(result.stdout)))
+    assert until(lambda: not lives(int(result.stdout)))
 
 
 def test_where_nobody_may_know_the_exit_it_is_not_taken_for_well() -> None:

@@ -5,10 +5,10 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
+from tests.processes import members
 from tests.whole.house import wait_until
 
 _WATCHED = """
@@ -34,13 +34,3 @@ def test_a_stop_of_the_watcher_ends_all_that_it_watches(number: int) -> None:
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(session, signal.SIGKILL)
-
-
-def members(session: int) -> list[str]:
-    """The processes of a session."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if (folder / "stat").read_text().rpartition(")")[2].split()[3] == str(session):
-                found.append(folder.name)
-    return found

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.pipelines import runs, until
+from tests.process.pipelines import until
+from tests.processes import argv_of, children, lives
 
 ROOT = Path(__file__).resolve().parents[2]
 PARENT = """
@@ -25,24 +26,17 @@ Reader().read(two(Effect.READS))
 """
 
 
-def children(pid: int) -> list[int]:
-    found = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        found += [int(child) for child in (task / "children").read_text().split()]
-    return found
-
-
-def sleeping(pid: int) -> bool:
-    return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"sleep")
-
-
 @pytest.mark.skipif(not os.access("/usr/bin/setpriv", os.X_OK), reason="needs setpriv (util-linux)")
 def test_kill_9_leaves_no_child() -> None:
     parent = subprocess.Popen([sys.executable, "-c", PARENT], env={**os.environ, "PYTHONPATH": str(ROOT)})
     try:
-        assert until(lambda: len(children(parent.pid)) == 4 and all(map(sleeping, children(parent.pid))))
+        assert until(
+            lambda: (
+                len(children(parent.pid)) == 4 and all(argv_of(pid)[:1] == ["sleep"] for pid in children(parent.pid))
+            )
+        )
         pids = children(parent.pid)
     finally:
         parent.send_signal(signal.SIGKILL)
         parent.wait()
-    assert until(lambda: not any(map(runs, pids)), 10)
+    assert until(lambda: not any(map(lives, pids)), 10)

@@ -15,7 +15,8 @@ from orchestrator.process import pipeline
 from orchestrator.process.executor import PipelineResult, StopReason, StopRequest, Writer
 from orchestrator.process.flow import TerminationPolicy
 from orchestrator.process.pipeline import PipelineStage
-from tests.process.pipelines import python, runs, sh, state, until, writes
+from tests.process.pipelines import python, sh, until, writes
+from tests.processes import is_there, lives, state
 
 SOON = TerminationPolicy(
     steps=((0.0, signal.SIGTERM, slice(1)), (0.6, signal.SIGTERM, slice(None)), (1.2, signal.SIGKILL, slice(None))),
@@ -80,7 +81,7 @@ def test_the_stop_wakes_a_sleeping_stream(tmp_path: Path, monkeypatch: pytest.Mo
 def test_all_of_the_senders_children_are_stopped(tmp_path: Path) -> None:
     ready = tmp_path / "ready"
     stopped(writes(sh('sleep 300 & echo $! > "$1.new"; mv "$1.new" "$1"; wait', str(ready))), [ready])
-    assert not runs(int(ready.read_text()))
+    assert not lives(int(ready.read_text()))
 
 
 def test_children_that_still_put_things_in_order_are_waited_for(tmp_path: Path) -> None:
@@ -97,7 +98,7 @@ def test_who_ignores_the_signal_is_killed(tmp_path: Path) -> None:
     result, took = stopped(writes(*(sh(stubborn, str(path)) for path in ready)), ready, SOON)
     assert result.stopped is StopReason.STOPPED
     assert 1.2 <= took < 6
-    assert not any(runs(int(path.read_text())) for path in ready)
+    assert not any(lives(int(path.read_text())) for path in ready)
 
 
 def test_who_left_the_group_is_killed_too(tmp_path: Path) -> None:
@@ -109,7 +110,7 @@ def test_who_left_the_group_is_killed_too(tmp_path: Path) -> None:
         "time.sleep(300)"
     )
     stopped(writes(python(leaver)), [ready], SOON)
-    assert not runs(int(ready.read_text()))
+    assert not lives(int(ready.read_text()))
 
 
 def test_the_rest_is_asked_when_the_grace_is_over(tmp_path: Path) -> None:
@@ -175,10 +176,10 @@ def test_a_child_that_stands_still_is_a_stall(tmp_path: Path) -> None:
         assert thread.is_alive()
     finally:
         os.kill(pid, signal.SIGSTOP)
-        assert until(lambda: not runs(pid) or state(pid) == "T")
+        assert until(lambda: not lives(pid) or state(pid) == "T")
         thread.join(30)
     assert [result.stopped for result in results] == [StopReason.STALLED]
-    assert not runs(pid)
+    assert not lives(pid)
 
 
 def test_a_receiver_that_stands_still_is_a_stall(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,11 +219,11 @@ def test_what_cannot_be_killed_is_left_behind_and_named(monkeypatch: pytest.Monk
     assert result.took_s < 20
     pids = [int(words.partition("process ")[2].split()[0]) for words in result.last_output]
     assert "sleep: does not end even when killed: process " in result.last_output[0]
-    assert all(map(runs, pids))
+    assert all(map(lives, pids))
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
-    assert until(lambda: not any(map(runs, pids)))
+    assert until(lambda: not any(map(lives, pids)))
     # When it ends after all, the next start reaps it.
     Writer().stream(writes(("true",)))
-    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+    assert not any(is_there(pid) for pid in pids)
     assert pipeline._LEFT_BEHIND == []

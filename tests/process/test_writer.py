@@ -11,7 +11,8 @@ import pytest
 from orchestrator.domain.units import Seconds
 from orchestrator.process.executor import PipelineResult, StopReason, StopRequest, Writer
 from orchestrator.process.pipeline import CHUNK, Relay
-from tests.process.pipelines import open_descriptors, python, runs, sh, until, writes
+from tests.process.pipelines import open_descriptors, python, sh, until, writes
+from tests.processes import lives
 
 GIB = 1 << 30
 
@@ -220,7 +221,7 @@ def test_what_a_callback_raises_ends_the_stream_and_comes_out(where: str, tmp_pa
             on_tick=fail if where == "tick" else None,
             on_bytes=fail if where == "bytes" else None,
         )
-    assert not runs(int(pid.read_text()))
+    assert not lives(int(pid.read_text()))
     assert open_descriptors() == before
     assert failed.type is ZeroDivisionError
 

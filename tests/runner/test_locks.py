@@ -28,6 +28,7 @@ from orchestrator.runner.locks import (
 )
 from tests.engines.rsync.builders import THERE, job
 from tests.planners.rotation_world import device, disk
+from tests.processes import lives
 from tests.whole.house import wait_until
 
 
@@ -174,7 +175,7 @@ def test_a_program_that_outlived_its_run_is_named(tmp_path: Path) -> None:
             pass
         assert caught.value.hint == f"wait for it, or end it: kill {pid}"
         subprocess.run(caught.value.hint.partition(": ")[2], shell=True, check=True)  # noqa: S602
-        wait_until(lambda: not os.path.exists(f"/proc/{pid}/fd/0"))
+        wait_until(lambda: not lives(pid))
         with hold(told(tmp_path), tmp_path):
             pass
     finally:

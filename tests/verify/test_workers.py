@@ -16,6 +16,7 @@ from orchestrator.verify.manifest_lines import packed_lines
 from orchestrator.verify.partition import worker_share
 from orchestrator.verify.pipelines import worker_pipeline
 from orchestrator.verify.results import ResultCollector
+from tests.processes import children
 from tests.verify.trees import HEADER, make_manifest, make_tree, output_of, read_again, start
 
 FILES = {"a": b"A" * 100, "folder/b": b"B" * 5000, "folder/c": b"C", "empty": b""}
@@ -81,11 +82,10 @@ def test_one_killed_of_several_workers_ends_all_and_proves_nothing(tmp_path: Pat
     blocked = tmp_path / "blocked.gz"
     os.mkfifo(blocked)  # all of them wait for the manifest
     process = start(worker_pipeline(str(tree), str(blocked), workers=3))
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     with blocked.open("wb"):
-        while len(pids := children.read_text().split()) < 3:
+        while len(pids := children(process.pid)) < 3:
             assert process.poll() is None
-        os.kill(int(pids[1]), signal.SIGKILL)
+        os.kill(pids[1], signal.SIGKILL)
         output, complaint = process.communicate()
     assert (process.returncode, complaint) == (1, b"a reader was ended by signal 9\n")
     with pytest.raises(VerificationFailed, match="3 of 3 readers"):

@@ -23,6 +23,7 @@ from orchestrator.web.server import WARM, open_unix_socket, serve, server_config
 from orchestrator.web.site import Site
 from tests.ferry import COMMAND, Ferry
 from tests.history.records import begin, report
+from tests.processes import fields, links, threads, told
 from tests.web.sites import ask, link_in, read_until, serving, settings_of, started_by_systemd
 from tests.whole.house import wait_until
 
@@ -68,7 +69,7 @@ def test_two_hundred_who_look_cost_little_and_hold_nobody_up(ferry: Ferry, path:
         for each in looking:
             assert b"carried over" in read_until(each, b"event: over")
             each.close()
-        spent = sum(int(field) / os.sysconf("SC_CLK_TCK") for field in _fields(child.pid)[13:15])
+        spent = sum(int(field) / os.sysconf("SC_CLK_TCK") for field in fields(child.pid)[11:13])
         assert spent < 8, "one part is made for all of them"
 
 
@@ -91,7 +92,7 @@ def test_what_is_open_does_not_grow_with_those_who_look(ferry: Ferry, path: Path
     with serving(ferry, "--socket", str(path)) as (child, _):
 
         def opened() -> int:
-            return len(os.listdir(f"/proc/{child.pid}/fd")) + len(os.listdir(f"/proc/{child.pid}/task"))
+            return len(links(child.pid)) + threads(child.pid)
 
         def look() -> None:
             for page in pages:
@@ -194,10 +195,6 @@ def test_a_cookie_that_another_user_of_this_machine_got_hold_of_opens_nothing(fe
     assert codes == ["200", "403"]
 
 
-def _fields(pid: int) -> list[str]:
-    return Path(f"/proc/{pid}/stat").read_text().split()
-
-
 def test_a_socket_that_somebody_serves_is_left_alone(ferry: Ferry, path: Path) -> None:
     with serving(ferry, "--socket", str(path)):
         second = ferry.run("web", "--socket", str(path))
@@ -283,7 +280,7 @@ def test_another_user_with_the_right_to_read_shows_what_is_roots_and_cannot_writ
                 read_until(asked, b"Running now")
             with ask(path, "/runs/1") as asked:
                 read_until(asked, b"You may close this page")
-            status = Path(f"/proc/{child.pid}/status").read_text()
+            status = told(child.pid, "status").decode()
         finally:
             child.terminate()
             child.communicate(timeout=20)

@@ -10,9 +10,11 @@ from tests.whole.loop_disks import LoopDisks
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    """An empty house of its own."""
-    return House(tmp_path)
+def house(tmp_path: Path) -> Iterator[House]:
+    """An empty house of its own, in which nothing runs on at the end."""
+    made = House(tmp_path)
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from orchestrator.domain.names import POINT_NAME
 from orchestrator.history.authentication_key import read_key
 from orchestrator.verify.manifest import read_manifest, write_manifest
 from tests.fork_server import run_command
+from tests.processes import family
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 # `cure`: what `hint` was called before, for one version.
@@ -62,6 +63,7 @@ class House:
         (self.config / "jobs").mkdir(parents=True)
         self.source.mkdir(exist_ok=True)
         self._places: dict[str, str] = {}
+        self._begun: list[subprocess.Popen[str]] = []
 
     def job(self, name: str = "photos", /, **toml: Any) -> str:
         """Declares a job, or declares it anew. `target` is a path or URL; a mapping is a section; max_deleted is max-deleted.
@@ -116,15 +118,27 @@ class House:
 
     def start_call(self, *arguments: str) -> "subprocess.Popen[str]":
         """Begins any command, in a session of its own as a service's is."""
-        return subprocess.Popen(
+        begun = subprocess.Popen(
             self.argv(*arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, errors="surrogateescape", env=self.environment, start_new_session=True,
         )  # fmt: skip
+        self._begun.append(begun)
+        return begun
 
     def ended(self, process: "subprocess.Popen[str]", *, within: float = 120) -> Ran:
         """The end of a run that was begun."""
         out, err = process.communicate(timeout=within)
         return _ran(process.returncode, out, err)
+
+    def close(self) -> None:
+        """Ends what was begun and not waited for: a test that failed leaves nothing to the next one."""
+        for process in self._begun:
+            if process.returncode is None:
+                process.kill()
+            for stream in (process.stdout, process.stderr):
+                if stream:
+                    stream.close()
+            process.wait(30)
 
     def follow(self, hint: str, which: int = 0) -> Ran:
         """Runs a command that a hint names, as it stands there."""
@@ -251,53 +265,13 @@ def _now(condition: Callable[[], Any]) -> Any:
     """Return what the condition says; nothing where a file that it looks at has just gone: a copy renames and removes while it works."""
     try:
         return condition()
-    except FileNotFoundError:
-        return None
-
-
-def family(pid: int) -> list[tuple[int, str]]:
-    """(pid, program) of every living descendant of a process."""
-    parents = [(int(number), *_program(int(number))) for number in os.listdir("/proc") if number.isdigit()]
-    found, known = [], {pid}
-    grown = True
-    while grown:
-        new = [
-            (one, name)
-            for one, parent, name, state in parents
-            if parent in known and one not in known and state not in "ZX"
-        ]
-        found += new
-        known |= {one for one, _ in new}
-        grown = bool(new)
-    return sorted(found)
-
-
-def _program(pid: int) -> tuple[int, str, str]:
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
-        return -1, "", "X"
-    rest = text.rpartition(")")[2].split()
-    return int(rest[1]), text.partition("(")[2].rpartition(")")[0], rest[0]
+        return None
 
 
 def rsyncs(process: "subprocess.Popen[str]") -> list[int]:
     """The rsync processes of a run, the eldest first."""
     return [pid for pid, name in family(process.pid) if name == "rsync"]
-
-
-def strays(folder: Path) -> list[str]:
-    """Command lines of living processes that name the folder."""
-    found = []
-    for number in os.listdir("/proc"):
-        if number.isdigit() and int(number) != os.getpid():
-            try:
-                line = Path(f"/proc/{number}/cmdline").read_bytes()
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if os.fsencode(folder) in line:
-                found.append(line.replace(b"\0", b" ").decode(errors="replace"))
-    return found
 
 
 def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> None:

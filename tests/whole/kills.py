@@ -3,7 +3,8 @@
 import os
 import subprocess
 
-from tests.whole.house import House, family, kill, rsyncs
+from tests.processes import family
+from tests.whole.house import House, kill, rsyncs
 
 MIB = 1 << 20
 

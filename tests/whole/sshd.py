@@ -13,7 +13,8 @@ from urllib.parse import quote_from_bytes
 
 import pytest
 
-from tests.whole.house import family, kill, wait_until
+from tests.processes import family
+from tests.whole.house import kill, wait_until
 
 _SERVER = """\
 ListenAddress 127.0.0.1

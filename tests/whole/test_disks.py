@@ -8,13 +8,13 @@ import shlex
 import shutil
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from orchestrator.domain.rotation import Disk
 from orchestrator.runner.locks import lock_visit
 from tests.ferry import COMMAND
+from tests.processes import argv_of, folder_of, is_there, living
 from tests.whole.house import mounted, wait_until
 from tests.whole.loop_disks import LoopDisks, missing
 
@@ -277,17 +277,15 @@ def test_a_disk_that_is_still_used_is_never_said_to_be_safe(drawer: LoopDisks) -
     drawer.job("photos", f'[hooks]\ndone = ["{hook}"]\n')
     drawer.enrolled("red")
     visit = drawer.scan()["visits"]["red"]
-    holders = subprocess.run(["pgrep", "-f", "^sleep 60$"], capture_output=True, text=True).stdout.split()
-    own = [pid for pid in holders if Path(f"/proc/{pid}/cwd").resolve() == drawer.mountpoint("red")]
+    own = [pid for pid in living() if argv_of(pid) == ["sleep", "60"] and folder_of(pid) == drawer.mountpoint("red")]
     try:
         assert own
         assert (visit["ending"], visit["safe"], visit["runs"][0]["outcome"]) == ("busy", False, "done")
         assert drawer.run("disks", "eject", drawer.full("red")).code == 1
     finally:
         for pid in own:
-            subprocess.run(["kill", pid], check=True)
-            while Path(f"/proc/{pid}/cwd").exists():
-                pass
+            os.kill(pid, signal.SIGTERM)
+        wait_until(lambda: not any(map(is_there, own)))
     ended = drawer.run("disks", "eject", drawer.full("red"))
     assert (ended.code, "SAFE TO REMOVE" in ended.out) == (0, True), ended
     assert drawer.scan()["visits"]["red"]["ending"] == "done"

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import strays
 from tests.whole.damage import NAMES, fill, rot
-from tests.whole.house import House, Ran, facts, hinted_commands, kill, rsyncs, strays, wait_until
+from tests.whole.house import House, Ran, facts, hinted_commands, kill, rsyncs, wait_until
 
 
 def scratch(house: House) -> Path:

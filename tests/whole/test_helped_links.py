@@ -1,7 +1,6 @@
 """A run that links so much that forked helpers do it: the same point, no process left, and a cut, a full target or damage as without them."""
 
 import gzip
-import os
 import subprocess
 import time
 from collections.abc import Iterator
@@ -10,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.trees import linked_tree
-from tests.whole.house import House, differences, family, kill, mounted, strays, wait_until
+from tests.processes import argv_of, family, is_there, strays
+from tests.whole.house import House, differences, kill, mounted, wait_until
 from tests.whole.manifest_facts import OLD_ENOUGH, carried, run, there, told
 
 pytestmark = [pytest.mark.root, pytest.mark.namespace, pytest.mark.slow]
@@ -35,7 +35,7 @@ def large(house: House) -> Iterator[House]:
 
 def helpers(process: "subprocess.Popen[str]") -> list[int]:
     """Return the forks of a run, once there are several: a single one may be about to become another program."""
-    found = [pid for pid, _ in family(process.pid) if b"photos" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    found = [pid for pid, _ in family(process.pid) if "photos" in argv_of(pid)]
     return found if len(found) > 1 else []
 
 
@@ -53,7 +53,7 @@ def test_a_run_that_is_killed_while_helpers_link_leaves_no_process_and_the_next_
     found = wait_until(lambda: helpers(process), pause=0.001)
     kill(process.pid)
     process.communicate()
-    wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in found))
+    wait_until(lambda: not any(map(is_there, found)))
     assert strays(large.folder) == []
     assert len(large.points()) == 1
     ran = large.run()

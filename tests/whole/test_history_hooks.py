@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.whole.house import House, strays
+from tests.processes import strays
+from tests.whole.house import House
 
 
 def hook(house: House, name: str, body: str) -> Path:

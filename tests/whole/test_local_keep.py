@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from orchestrator.history.store import open_history
-from tests.whole.house import House, facts, family, kill, rsyncs, strays, wait_until
+from tests.processes import family, strays
+from tests.whole.house import House, facts, kill, rsyncs, wait_until
 
 DAYS = timedelta(days=1)
 

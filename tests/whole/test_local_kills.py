@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.whole.house import House, facts, family, kill, strays, wait_until
+from tests.processes import family, strays
+from tests.whole.house import House, facts, kill, wait_until
 from tests.whole.kills import MIB, half_copied, only_ours, strike
 
 VICTIMS = ("poolferry", "sender", "receiver", "all")

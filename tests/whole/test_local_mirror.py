@@ -6,7 +6,8 @@ import shutil
 
 import pytest
 
-from tests.whole.house import House, facts, strays, wait_until
+from tests.processes import strays
+from tests.whole.house import House, facts, wait_until
 from tests.whole.kills import MIB, half_copied, strike
 
 

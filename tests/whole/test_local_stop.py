@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.whole.house import House, facts, kill, rsyncs, strays, wait_until
+from tests.processes import strays
+from tests.whole.house import House, facts, kill, rsyncs, wait_until
 from tests.whole.kills import MIB, half_copied
 
 

@@ -4,7 +4,8 @@ import os
 import shutil
 from pathlib import Path
 
-from tests.whole.house import RUN_KEYS, STEP_KEYS, House, facts, strays, trees_equal
+from tests.processes import strays
+from tests.whole.house import RUN_KEYS, STEP_KEYS, House, facts, trees_equal
 
 
 def small_tree(house: House) -> None:

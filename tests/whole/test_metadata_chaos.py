@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.whole.house import House, facts, family, kill, strays, wait_until
+from tests.processes import family, strays
+from tests.whole.house import House, facts, kill, wait_until
 from tests.whole.metadata_chaos import TreeChanger, filled_holes, tree_digest
 from tests.whole.sshd import Sshd, sshd
 

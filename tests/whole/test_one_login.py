@@ -16,6 +16,7 @@ from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.rsync.commands import digests_command
 from orchestrator.process.ssh_master import shared_connections
 from tests.engines.rsync.builders import job as declared
+from tests.processes import argv_of, links, living, told
 from tests.whole.damage import fill
 from tests.whole.house import House, kill, rsyncs, trees_equal, wait_until
 from tests.whole.large_copy import AT_ONCE, in_the_middle, random_file
@@ -39,21 +40,17 @@ def logins(server: Sshd) -> int:
 
 def masters(server: Sshd) -> list[int]:
     """The processes here that hold the shared connections to a server; their command line is their socket's path."""
-    found = [path.parent for path in Path("/proc").glob("[0-9]*/cmdline") if b"ferry-ssh-" in _read(path)]
-    return [int(one.name) for one in found if _read(one / "cmdline").startswith(b"ssh: ") and _reaches(one, server)]
+    found = [
+        pid
+        for pid in living()
+        if any("ferry-ssh-" in word for word in argv_of(pid)) and argv_of(pid)[0].startswith("ssh: ")
+    ]
+    return [pid for pid in found if _reaches(pid, server)]
 
 
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""  # it has ended
-
-
-def _reaches(process: Path, server: Sshd) -> bool:
+def _reaches(pid: int, server: Sshd) -> bool:
     """One of its connections is to the server's port."""
-    own = {os.readlink(each) for each in (process / "fd").iterdir()}
-    rows = [line.split() for line in (process / "net/tcp").read_text().splitlines()[1:]]
+    own, rows = set(links(pid)), [line.split() for line in told(pid, "net/tcp").decode().splitlines()[1:]]
     return any(f"socket:[{row[9]}]" in own and int(row[2].partition(":")[2], 16) == server.port for row in rows)
 
 

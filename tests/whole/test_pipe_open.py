@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import socket
@@ -19,13 +20,19 @@ from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.model import MbufferConnection
 from orchestrator.process.executor import StopReason, StopRequest, Writer
 from tests.engines.zfs.sides import COPY, side
+from tests.processes import argv_of, family
 from tests.turns import turns
-from tests.whole.house import family, wait_until
+from tests.whole.house import wait_until
 from tests.whole.open_pipe import MIB, Ends, listening, open_ends
 from tests.whole.sshd import free_port
 
 pytestmark = pytest.mark.slow
 RECEIVER_SECRET, SENDER_SECRET = "0123456789abcdef" * 2, "fedcba9876543210" * 2
+
+
+def started(command: str) -> list[int]:
+    """The processes that this test started whose command line begins so: others may run beside it."""
+    return [pid for pid, _ in family(os.getpid()) if re.match(command, " ".join(argv_of(pid)))]
 
 
 @pytest.fixture
@@ -93,9 +100,9 @@ def test_a_kill_on_either_side_ends_both(ends: Ends, killed: str, *, pulls: bool
                 "receiver": f"dd bs=64k of={ends.received}",
             }[killed]  # fmt: skip
             # The scripts of the shells hold all these words too: they begin with sh.
-            found = subprocess.run(("pgrep", "-f", f"^(/bin/)?{pattern}"), capture_output=True, text=True, check=True)
-            # Other tests may run beside this one: only what it started itself.
-            for pid in {int(one) for one in found.stdout.split()} & {one for one, _ in family(os.getpid())}:
+            found = started(f"(/bin/)?{pattern}")
+            assert found
+            for pid in found:
                 os.kill(pid, signal.SIGKILL)
             done.append(killed)
 
@@ -138,9 +145,7 @@ def test_a_receiver_that_freezes_is_a_stall(ends: Ends, transport: str, *, pulls
 
     def tick() -> None:
         if not frozen:
-            pattern = f"^dd bs=64k of={ends.received}"
-            found = subprocess.run(("pgrep", "-f", pattern), capture_output=True, text=True, check=False)
-            frozen.extend(map(int, found.stdout.split()))
+            frozen.extend(started(f"dd bs=64k of={ends.received}"))
             for pid in frozen:
                 os.kill(pid, signal.SIGSTOP)
 

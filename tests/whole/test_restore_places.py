@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from tests.processes import family, strays
 from tests.turns import turns
 from tests.whole.damage import fill, rot
-from tests.whole.house import House, Ran, facts, family, kill, strays, wait_until
+from tests.whole.house import House, Ran, facts, kill, wait_until
 from tests.whole.sshd import Sshd, sshd
 
 __all__ = ["sshd"]

@@ -11,7 +11,8 @@ import pytest
 from orchestrator.engines.rsync.commands import resumes_from_afar
 from orchestrator.engines.rsync.model import RsyncProgram
 from orchestrator.engines.rsync.parse import parse_program
-from tests.whole.house import House, facts, family, kill, trees_equal, wait_until
+from tests.processes import argv_of, family
+from tests.whole.house import House, facts, kill, trees_equal, wait_until
 from tests.whole.large_copy import AT_ONCE, arrived, in_the_middle, random_file
 from tests.whole.sshd import Link, Sshd, link, sshd
 
@@ -175,7 +176,7 @@ def test_a_frozen_peer_is_noticed_and_outlived(house: House, sshd: Sshd, link: L
     for pid in frozen:
         kill(pid, signal.SIGSTOP)
     waiting = ["flock", "-x"]
-    wait_until(lambda: any(words(pid)[:2] == waiting for pid in sshd.sessions("flock")))
+    wait_until(lambda: any(argv_of(pid)[:2] == waiting for pid in sshd.sessions("flock")))
     assert house.points() == []
     for pid in frozen:
         kill(pid, signal.SIGCONT)
@@ -207,11 +208,3 @@ def test_a_receiver_that_never_wakes_holds_the_next_run_off(house: House, sshd: 
     assert third.code == 0, third.errors
     assert (third.outcome, third["resumed"]) == ("done", True), third
     assert trees_equal(house.source, house.point())
-
-
-def words(pid: int) -> list[str]:
-    """A process's argv."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-    except (FileNotFoundError, ProcessLookupError):
-        return []

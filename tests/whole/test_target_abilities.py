@@ -9,7 +9,8 @@ from tempfile import mkdtemp
 
 import pytest
 
-from tests.whole.house import House, facts, family, hinted_commands, kill, loop_filesystem, wait_until
+from tests.processes import family
+from tests.whole.house import House, facts, hinted_commands, kill, loop_filesystem, wait_until
 from tests.whole.metadata_chaos import CAPABILITY
 from tests.whole.sshd import Sshd, make_key, plain
 

@@ -143,21 +143,28 @@ GROUPS_PER_COPY = 4
 
 
 class _FolderTotals:
-    """One directory: its plain files packed; `size` and `entries` are sums over its subtree, itself included."""
+    """One directory: its plain files packed; `size` and `entries` are sums over its subtree, itself included.
 
-    __slots__ = ("above", "entries", "folders", "linked", "names", "path", "size", "sizes")
+    Why it does not know the one above: a circle of millions of names would stay in memory until Python looks for circles.
+    """
+
+    __slots__ = ("entries", "folders", "linked", "names", "path", "size", "sizes")
 
     def __init__(self, path: bytes) -> None:
         from array import array  # most runs have no tree to split
 
         self.path = path
-        self.above: _FolderTotals | None = None
         self.folders: list[_FolderTotals] = []
         self.names = bytearray()
         self.sizes = array("q")
         self.linked = 0
         self.size = 0
         self.entries = 1
+
+
+def _parent(path: bytes) -> bytes:
+    """Return the folder that holds an entry; of one in the root nothing."""
+    return path.rpartition(b"/")[0]
 
 
 class _HardLinkedFile:
@@ -225,7 +232,7 @@ class TreeSplitter:
         missing = []
         while path not in self._folders:
             missing.append(path)
-            path = path.rpartition(b"/")[0]
+            path = _parent(path)
         folder = self._folders[path]
         for below in reversed(missing):
             self._room -= _PER_FOLDER + len(below)
@@ -233,7 +240,6 @@ class TreeSplitter:
                 raise ValueError(_TOO_LARGE)
             above, folder = folder, _FolderTotals(below)
             above.folders.append(folder)
-            folder.above = above
             self._folders[below] = folder
         return folder
 
@@ -249,7 +255,7 @@ class TreeSplitter:
         after the listing is in no copy; the next run copies it.
         """
         self._roll_up()
-        cut = _FolderSplit(self._root, self._linked, parallel_copies=parallel_copies, per_file_cost=per_file_cost)
+        cut = _FolderSplit(self._folders, self._linked, parallel_copies=parallel_copies, per_file_cost=per_file_cost)
         cut.keep_shared(self._folders[path] for path in self._above if path in self._folders)
         cut.until_light()
         made = plan_parallel_copies(cut.units(), parallel_copies, per_file_cost=per_file_cost)
@@ -266,24 +272,30 @@ class TreeSplitter:
             folder.size, folder.entries = sum(folder.sizes), len(folder.sizes) + folder.linked + 1
         for linked in self._linked.values():
             linked.names[0][0].size += linked.size
-        for folder in reversed(self._folders.values()):
-            if folder.above is not None:
-                folder.above.size += folder.size
-                folder.above.entries += folder.entries
+        for path, folder in reversed(self._folders.items()):
+            if path:
+                above = self._folders[_parent(path)]
+                above.size += folder.size
+                above.entries += folder.entries
 
 
 class _FolderSplit:
     """The directories that are shared between parallel copies, and the resulting units. The root is always shared."""
 
     def __init__(
-        self, root: _FolderTotals, linked: dict[int, _HardLinkedFile], *, parallel_copies: int, per_file_cost: int
+        self,
+        folders: dict[bytes, _FolderTotals],
+        linked: dict[int, _HardLinkedFile],
+        *,
+        parallel_copies: int,
+        per_file_cost: int,
     ) -> None:
-        self._root = root
+        self._folders, self._root = folders, folders[b""]
         self._linked = linked
         self._lanes = parallel_copies
         self._cost = per_file_cost
-        self._limit = (root.size + root.entries * per_file_cost) / (GROUPS_PER_COPY * parallel_copies)
-        self._forced = {root}
+        self._limit = (self._root.size + self._root.entries * per_file_cost) / (GROUPS_PER_COPY * parallel_copies)
+        self._forced = {self._root}
         self._whole: dict[bytes, _FolderTotals] = {}
         self._shared: dict[_FolderTotals, None] = {}  # in a fixed order, so that a repeated plan is the same
 
@@ -339,8 +351,8 @@ class _FolderSplit:
         return whole + names
 
     def _holder(self, folder: _FolderTotals) -> _FolderTotals:
-        while folder.above is not None and folder.above not in self._shared:
-            folder = folder.above
+        while folder is not self._root and (above := self._folders[_parent(folder.path)]) not in self._shared:
+            folder = above
         return folder
 
     def _loose(self, folder: _FolderTotals) -> Iterator[PathGroup]:

@@ -11,6 +11,7 @@ import pytest
 from orchestrator.domain.place import Location
 from orchestrator.engines.pool.commands import survey_command
 from tests.hostile.conftest import AS_STRANGER
+from tests.processes import argv_of
 from tests.whole.house import wait_until
 
 
@@ -20,7 +21,7 @@ def named(words: str, folder: Path, *front: str) -> Iterator[None]:
     argv = [*front, "bash", "-c", f'exec -a zfs bash -c "read x" {words}']
     process = subprocess.Popen(argv, cwd=folder, stdin=subprocess.PIPE)
     try:
-        wait_until(lambda: Path(f"/proc/{process.pid}/cmdline").read_bytes().startswith(b"zfs"))
+        wait_until(lambda: argv_of(process.pid)[:1] == ["zfs"])
         yield
     finally:
         assert process.stdin

@@ -22,6 +22,7 @@ from orchestrator.process.executor import Reader
 from orchestrator.runner.context import begin_bare_look
 from tests.engines.rsync.builders import NOW, THERE
 from tests.engines.rsync.trees import Trees
+from tests.processes import is_there
 
 
 @pytest.fixture
@@ -171,6 +172,6 @@ def test_one_that_is_not_needed_is_ended(
         assert listing is not None
         pid = int(told.read_text())
         leave(listing)
-        assert not Path(f"/proc/{pid}").exists()
+        assert not is_there(pid)
         with pytest.raises(OrchestratorError):
             listing.result()

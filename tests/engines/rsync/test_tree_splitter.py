@@ -1,5 +1,6 @@
 """Cutting a tree: every entry in one lane, links together, against a naive model of random trees and a real copy."""
 
+import gc
 import os
 import random
 import subprocess
@@ -148,6 +149,22 @@ def test_a_deep_tree_may_come_from_below() -> None:
         (f"{deep}/x".encode(),),
         (f"{deep}/y".encode(),),
     ]
+
+
+def test_all_of_a_listing_is_free_once_nobody_needs_it() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        before = len(gc.get_objects())
+        splitter = TreeSplitter()
+        for number in range(1000):
+            splitter.add(b"d%d/e/f%d" % (number % 10, number), b"f", 5, number, 1 + number % 2)
+        assert isinstance(splitter.parallel_copies(2), ParallelCopies)
+        assert len(gc.get_objects()) > before + 500
+        del splitter
+        assert len(gc.get_objects()) < before + 50
+    finally:
+        gc.enable()
 
 
 def test_asking_again_answers_the_same() -> None:

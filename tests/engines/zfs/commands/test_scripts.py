@@ -27,6 +27,7 @@ from orchestrator.engines.zfs.survey import parse
 from orchestrator.process.scripts import script
 from tests.engines.zfs.script_runner import run
 from tests.engines.zfs.sides import HOST, SOURCE, side
+from tests.processes import told
 from tests.whole.house import wait_until
 
 FAR = side(Location(path="tank/photos", host=HOST))
@@ -266,7 +267,7 @@ def test_a_receive_that_does_not_hear_is_killed(tmp_path: Path) -> None:
 
 
 def _ignores(pid: int) -> bool:
-    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("SigIgn"))
+    line = next(line for line in told(pid, "status").decode().splitlines() if line.startswith("SigIgn"))
     return int(line.split()[1], 16) & 1 << 14 != 0
 
 

@@ -203,6 +203,10 @@ class History:
                     self.point_incomplete(job, half.place, half.point)
             return tuple(run for run in gone if self._database.change("heal_run", run=run, now=now))
 
+    def open_runs(self) -> frozenset[int]:
+        """Return the numbers of the runs that have no end yet."""
+        return frozenset(row["id"] for row in self._database.rows("open_runs"))
+
     def runs_elsewhere(self, job: str, alive: Callable[[int, int, str], bool], *, own: int) -> bool:
         """Return True when a run of the job goes on, or waits, in a process that is not `own`. `alive`: as of `heal`."""
         return any(

@@ -216,6 +216,7 @@ def _attempt(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> R
         _run_request(job, tools, allowed), again=journal.attempt > 1, crowded=journal.names_exhausted, refused=journal.refused,
         unnamed=journal.unnamed,
     )  # fmt: skip
+    journal.notes = request.notes
     if request.remembered.get(OWED):
         from orchestrator.runner.source_freeze import give_up_left
 

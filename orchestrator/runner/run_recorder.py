@@ -82,6 +82,8 @@ class RunRecorder:
         self.unmade: set[bytes] = set()  # device nodes of the restored data that this user cannot make
         self.forged = ""  # why the data restored by this run is not verified
         self.entry_ahead: BackgroundCall[TaggedEntries] | None = None  # of a single file that this run restores
+        self.notes = ""  # the folder of what the next run goes on with
+        self.own_notes = ""  # the folder of what nobody needs once this run has ended
         self._index = 0
         self._attempting = False
         self._looking_since: datetime | None = None
@@ -220,6 +222,10 @@ class RunRecorder:
 
     def ended(self, outcome: Outcome, why: str, *, hint: str = "", evidence: Sequence[str] = ()) -> RunReport:
         """Store the report and return it; an attempt still open has succeeded."""
+        if self.own_notes:
+            import shutil
+
+            shutil.rmtree(self.own_notes, ignore_errors=True)
         report = RunReport(
             run=self.run, job=self.job.name, outcome=outcome, why=why, hint=self.said_hint(hint), moved_bytes=self.moved,
             took_s=self.tools.monotonic() - self.begun, resumed=self.resumed, attempts=self.attempt, steps=tuple(self.steps),
@@ -256,9 +262,18 @@ class RunRecorder:
         if isinstance(error, OSError | TargetFull | VerificationFailed):
             from orchestrator.runner.full_state import name_full_state
 
-            error = name_full_state(error, self.tools.state, self.job.target.location)
+            named = name_full_state(error, self.tools.state, self.job.target.location)
+            if self.notes and isinstance(named, OrchestratorError) and named is not error:
+                from orchestrator.runner.run_notes import give_up_room
+
+                named = give_up_room(self.notes, named)
+            error = named
         if isinstance(error, OSError):
             error = _of_a_file(error)
+        if self.notes:
+            from orchestrator.runner.run_notes import keep_little
+
+            keep_little(self.notes)
         error = self._pulled_out() or error  # an error of the disk may be seen before the watch sees that it is gone
         outcome = outcome_of(error)
         if outcome is Outcome.INTERRUPTED:

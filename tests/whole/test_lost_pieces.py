@@ -164,6 +164,10 @@ def test_a_run_that_fills_the_state_itself_says_so_and_does_not_blame_the_target
         ran = house.run(house.job(rsync={"parallel": 1}, drill={"files": 3}))
         assert (ran.outcome, f"the state directory {house.state} is full" in ran["why"]) == ("failed", True), ran
         assert "target" not in ran["why"]
+        assert f"its notes in {house.state}/notes/photos held " in ran["why"], ran
+        assert not (house.state / "notes/photos").exists()
+        house.write(tmp_path / "hers/file", "small")
+        assert house.run(house.job("hers", source=tmp_path / "hers", target=tmp_path / "copies")).outcome == "done"
         subprocess.run(["mount", "-o", "remount,size=60m", house.state], check=True)  # as the hint says
         assert house.run().outcome == "done"
         assert facts(house.point()) == facts(house.source)

@@ -54,6 +54,7 @@ from orchestrator.runner.restore.request import (
     restore_phrases,
     restore_reason,
 )
+from orchestrator.runner.run_notes import sweep_restores
 from orchestrator.runner.run_recorder import ENDS_A_RUN, RunRecorder, begin_run
 from orchestrator.runner.steps import StepExecutor, told_where_full
 from orchestrator.runner.verify.read_files import entry_looked_up
@@ -83,10 +84,12 @@ def run_restore(job: Job, tools: RunContext, restore_request: RestoreOptions) ->
         restore_phrases(job, restore_request),
     )
     journal = begin_run(job, tools, why, RunType.RESTORE, phrases)
+    journal.own_notes = _notes(journal)
     journal.attempt_begun()
     try:
         with _locked(job, tools, restore_request) as inherit:
             tools.history.heal(tools.alive, journal.now)
+            sweep_restores(tools.state, job.name, tools.history.open_runs())
             report = _attempts(journal, tools.writer(inherit), restore_request)
     except ENDS_A_RUN as error:
         report = journal.ended_by(error, continues="the same command continues from here")

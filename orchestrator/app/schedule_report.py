@@ -56,6 +56,14 @@ def survey_schedule(settings: "Settings", names: Sequence[str], now: datetime) -
     return found.only(tuple(one.name for one in jobs))
 
 
+def read_schedules(settings: "Settings", names: Sequence[str], now: datetime) -> ScheduleReport:
+    """Return the schedules as the job files have them, where no history can be read: which runs are due is not known. Raises: DeclarationError."""
+    found = tuple(
+        JobSchedule(job=job, next=next_runs(job, now), due=None, waits="", pause=None) for job in settings.jobs(names)
+    )
+    return ScheduleReport(jobs=found, beat=None, now=now, calendar=timekeeping.local_calendar(), read=False)
+
+
 def pause_jobs(
     settings: "Settings", names: Sequence[str], span: "Seconds | None", why: str
 ) -> tuple[tuple[str, ...], datetime | None]:

@@ -20,10 +20,20 @@ from orchestrator.cli.terminal.screen import Terminal
 @pass_terminal
 def schedule(terminal: Terminal, job: Sequence[str]) -> int:
     """The meaning of each schedule, its next three runs in local time, the run that is due now, and why it waits."""
-    from orchestrator.app.schedule_report import survey_schedule
+    from orchestrator.app.schedule_report import read_schedules, survey_schedule
+    from orchestrator.domain.errors import HistoryError
     from orchestrator.views.schedule import schedule_lines, schedule_value
 
-    found = survey_schedule(terminal, job, compose.now())
+    now = compose.now()
+    try:
+        found = survey_schedule(terminal, job, now)
+    except HistoryError as error:
+        from orchestrator.cli.terminal.errors import print_known_error
+
+        found = read_schedules(terminal, job, now)
+        if not terminal.json:
+            terminal.answer({}, lambda: schedule_lines(found))
+        return print_known_error(terminal, error, **schedule_value(found))
     terminal.answer(schedule_value(found), lambda: schedule_lines(found))
     return 0
 

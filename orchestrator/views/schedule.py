@@ -25,12 +25,13 @@ class JobSchedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleReport:
-    """The schedules of all jobs. `beat`: the daemon's heartbeat; None: no daemon has ever run."""
+    """The schedules of all jobs. `beat`: the daemon's heartbeat; None: no daemon has ever run. `read`: the history could be read."""
 
     jobs: tuple[JobSchedule, ...]
     beat: Heartbeat | None
     now: datetime
     calendar: Calendar
+    read: bool = True
 
     def only(self, names: Sequence[str]) -> "ScheduleReport":
         """Return the schedules of these jobs only."""
@@ -50,7 +51,12 @@ def describe_schedule(job: Job) -> str:
 def schedule_lines(found: ScheduleReport) -> list[str]:
     """Render the schedules for people."""
     lines = [line for each in found.jobs for line in _lines(each, found)]
-    return [*lines, daemon_line(found.beat, found.now)]
+    return [
+        *lines,
+        daemon_line(found.beat, found.now)
+        if found.read
+        else "which runs are due, and what is paused, is not known: no history can be read",
+    ]
 
 
 def _lines(each: JobSchedule, found: ScheduleReport) -> list[str]:
@@ -83,18 +89,27 @@ def schedule_value(found: ScheduleReport) -> dict[str, Any]:
     beat = found.beat
     return {
         "at": format_iso(found.now),
-        "daemon": {"seen": format_iso(beat.seen), "pid": beat.pid, "ended": beat.orderly} if beat else None,
-        "jobs": [_value(each) for each in found.jobs],
+        **(
+            {"daemon": {"seen": format_iso(beat.seen), "pid": beat.pid, "ended": beat.orderly} if beat else None}
+            if found.read
+            else {}
+        ),
+        "jobs": [_value(each, read=found.read) for each in found.jobs],
     }
 
 
-def _value(each: JobSchedule) -> dict[str, Any]:
+def _value(each: JobSchedule, *, read: bool) -> dict[str, Any]:
     due_run, pause = each.due, each.pause
-    return {
+    declared = {
         "job": each.job.name,
         "schedule": each.job.schedule,
         "meaning": describe_schedule(each.job),
         "next": [format_iso(scheduled_at) for scheduled_at in each.next],
+    }
+    if not read:
+        return declared
+    return {
+        **declared,
         "due": {
             "since": format_iso(due_run.scheduled_at), "newest": format_iso(due_run.newest), "slots": due_run.slots, "why": due_run.why, "tries": due_run.tries,
             "waits": each.waits or None,

@@ -403,3 +403,26 @@ def overview_lines(found: Overview, now: datetime, paint: Callable[[str, str | N
     if found.unrecorded:
         lines += ["", *map(printable_line, reason_lines(found.unrecorded, hint=MAKE_WRITABLE, evidence=()))]
     return [*lines, *([found.coming.nobody] if found.coming.nobody and found.scheduled else [])]
+
+
+def unknown_job_lines(jobs: Sequence[Job]) -> list[str]:
+    """Render the jobs where no history says how they stand: what each copies, whereto and when."""
+    from orchestrator.views.schedule import describe_schedule
+
+    rows = [
+        (job.name, "unknown", show_name(str(job.tree)), show_name(str(job.target.location)), describe_schedule(job))
+        for job in jobs
+    ]
+    cells = format_table(("JOB", "STATE", "SOURCE", "TARGET", "SCHEDULE"), rows)
+    return ["  ".join(row).rstrip() for row in cells] if rows else []
+
+
+def unknown_job_value(job: Job) -> dict[str, Any]:
+    """Render such a job for `status --json`."""
+    return {
+        "job": job.name,
+        "state": "unknown",
+        "schedule": job.schedule,
+        "source": show_name(str(job.tree)),
+        "target": {"place": job.target.name, "location": show_name(str(job.target.location))},
+    }

@@ -54,7 +54,7 @@ def _any(terminal: Terminal, error: Exception) -> int:
         case DeclarationError():
             return _mistakes(terminal, error)
         case OrchestratorError():
-            return _print_known_error(terminal, error)
+            return print_known_error(terminal, error)
     return _ours(terminal, error)
 
 
@@ -95,7 +95,8 @@ def _mistakes(terminal: Terminal, error: "DeclarationError") -> int:
     return WRONG
 
 
-def _print_known_error(terminal: Terminal, error: "OrchestratorError") -> int:
+def print_known_error(terminal: Terminal, error: "OrchestratorError", **more: Any) -> int:
+    """Print an error of ours, with its hint; return its exit code. `more`: what its JSON object holds besides."""
     from orchestrator.domain.errors import OutsideError
     from orchestrator.domain.run import EXIT_CODES, outcome_of
 
@@ -104,7 +105,7 @@ def _print_known_error(terminal: Terminal, error: "OrchestratorError") -> int:
         from orchestrator.domain.run_values import evidence_lines
 
         evidence = evidence_lines(error.evidence)
-    return _print_error(terminal, EXIT_CODES[outcome_of(error)], error.why, error.hint, evidence)
+    return _print_error(terminal, EXIT_CODES[outcome_of(error)], error.why, error.hint, evidence, **more)
 
 
 def _system(terminal: Terminal, error: OSError) -> int:

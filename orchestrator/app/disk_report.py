@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from orchestrator.app.disk_visits import survey_set
-from orchestrator.app.hotplug import find_plugged_in, left_plugged_in_lines
+from orchestrator.app.hotplug import UNSEEN, find_plugged_in, left_plugged_in_lines, sees_disks
 from orchestrator.disks.detect import pools_without_disk, survey_devices
 from orchestrator.domain.job import Job
 from orchestrator.domain.rotation import Disk, DiskVisit, RotationSet
@@ -39,6 +39,7 @@ def _left(rotation: RotationSet, last: Mapping[str, DiskVisit], state: str, now:
     """Return lines about disks that are still plugged in, that somebody uses or waits for, and that were pulled out too early."""
     leases = (find_lease(disk, state, now) for disk in rotation.disks)
     return (
+        *(() if sees_disks() else (UNSEEN,)),
         *left_plugged_in_lines(rotation, last),
         *(f"{lease.says}; {lease.hint}" for lease in leases if lease),
         *lost_disk_lines(rotation),

@@ -1,6 +1,8 @@
-"""The times at which disks of a job's rotation set were plugged in, by udev's links: no program is started for this."""
+"""The disks that are plugged in, and since when, by udev's links: no program is started for this where there are any."""
 
+import contextlib
 import os
+import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
@@ -11,6 +13,8 @@ from orchestrator.domain.rotation import DiskVisit, RotationSet
 LINKS = "/dev/disk/by-uuid"
 ON_ATTACH = "on attach"
 _BLOCK = "/sys/block"
+_READ_AGAIN = 5.0  # seconds; a command asks for each set several times
+UNSEEN = "which disks are plugged in cannot be seen: udev keeps no /dev/disk/by-uuid here, and only root reads disks; run the command as root, with sudo"
 
 
 def find_arrivals(jobs: Iterable[Job], links: str = LINKS, *, state: str = "") -> dict[str, datetime]:
@@ -25,13 +29,46 @@ def find_arrivals(jobs: Iterable[Job], links: str = LINKS, *, state: str = "") -
 
 
 def find_plugged_in(rotation: RotationSet, links: str = LINKS) -> tuple[str, ...]:
-    """Return the names of the disks of a set that are plugged in, including those that were switched off."""
+    """Return the names of the disks of a set that are plugged in, including those that were switched off. Without udev, devices are read."""
     from orchestrator.disks.power import find_asleep
 
+    here = frozenset[str]() if not rotation.disks or links != LINKS or has_links() else _read_identities()
     return tuple(
         disk.name for disk in rotation.disks
-        if _linked(os.path.join(links, disk.identity)) is not None or find_asleep(disk) is not None
+        if _linked(os.path.join(links, disk.identity)) is not None or disk.identity in here or find_asleep(disk) is not None
     )  # fmt: skip
+
+
+def has_links() -> bool:
+    """Return whether udev keeps links to filesystems here."""
+    return os.path.isdir(LINKS)
+
+
+def sees_disks() -> bool:
+    """Return whether it can be seen which disks are plugged in."""
+    return has_links() or os.geteuid() == 0
+
+
+class _Identities:
+    """The identities of what the present devices hold, as they were last read."""
+
+    at = 0.0
+    known: frozenset[str] = frozenset()
+
+
+def _read_identities() -> frozenset[str]:
+    """Return the identities of what all present devices hold; none where they cannot be read."""
+    from orchestrator.disks.detect import list_devices, survey_devices
+    from orchestrator.domain.errors import OrchestratorError
+    from orchestrator.process.executor import Reader
+
+    if not _Identities.at or time.monotonic() - _Identities.at > _READ_AGAIN:
+        found = frozenset[str]()
+        with contextlib.suppress(OrchestratorError):
+            opened = [each.path for each in list_devices(Reader()) if each.above and not each.kind]  # such as of LUKS
+            found = frozenset(each.uuid for each in survey_devices(Reader(), opened) if each.uuid)
+        _Identities.at, _Identities.known = time.monotonic(), found
+    return _Identities.known
 
 
 def left_plugged_in_lines(

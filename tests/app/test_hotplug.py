@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.app import disk_report
 from orchestrator.app import hotplug as arrivals
 from orchestrator.app.hotplug import find_arrivals, find_plugged_in, left_plugged_in_lines
 from orchestrator.domain.job import Job
@@ -42,6 +43,36 @@ def test_the_disk_that_came_last_counts(tmp_path: Path) -> None:
     (tmp_path / BLUE_UUID).unlink()
     assert find_plugged_in(rotation, str(tmp_path)) == ("red",)
     assert find_arrivals(jobs, str(tmp_path)) == {"photos": datetime.fromtimestamp(1_000_000, UTC)}
+
+
+def test_without_udev_devices_are_read_and_who_may_not_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    rotation = RotationSet(name="offsite", disks=(disk("red"), disk("blue", identity=BLUE_UUID)))
+    read = []
+
+    def read_identities() -> frozenset[str]:
+        read.append(1)
+        return frozenset({RED_UUID})
+
+    monkeypatch.setattr(arrivals, "_read_identities", read_identities)
+    monkeypatch.setattr(arrivals, "has_links", lambda: False)
+    assert find_plugged_in(rotation) == ("red",)
+    assert find_plugged_in(replace(rotation, disks=())) == ()
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert arrivals.sees_disks()
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert not arrivals.sees_disks()
+    monkeypatch.setattr(arrivals, "has_links", lambda: True)
+    assert arrivals.sees_disks()
+    assert find_plugged_in(rotation) == ()
+    assert len(read) == 1
+
+
+def test_the_table_of_disks_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rotation = RotationSet(name="offsite", disks=(disk("red"),))
+    monkeypatch.setattr(disk_report, "sees_disks", lambda: False)
+    (line,) = disk_report._left(rotation, {}, str(tmp_path), NOW)
+    assert "cannot be seen" in line
+    assert "with sudo" in line
 
 
 def test_a_link_to_a_pool_that_lost_its_disk_is_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

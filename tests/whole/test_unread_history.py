@@ -1,6 +1,7 @@
 """No history can be read: `status` and `schedule` still show which jobs there are, and what mends it."""
 
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def test_status_shows_the_jobs_and_what_mends_a_damaged_history(house: House, hi
         ["photos", "unknown"],
     ]
     (move,) = re.findall(r"\((mv [^;]*);", found["hint"])
-    subprocess.run(move, shell=True, check=True)
+    subprocess.run(shlex.split(move), check=True)
     assert house.run().code == 0
     (photos,) = house.call("status", "photos")["jobs"]
     assert house.follow(photos["hint"]).code == 0

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-import shutil
 
 from orchestrator.domain.errors import Evidence, OrchestratorError, OutsideError
 from orchestrator.domain.units import show_size
@@ -16,7 +15,7 @@ def keep_little(notes: str) -> None:
     """Remove what a run that failed noted for itself alone, such as lists of names; what the next run goes on with stays."""
     for name in _names(notes):
         if not name.startswith(_KEPT):
-            _remove(f"{notes}/{name}")
+            remove_notes(f"{notes}/{name}")
 
 
 def give_up_room(notes: str, error: OrchestratorError) -> OrchestratorError:
@@ -28,11 +27,22 @@ def give_up_room(notes: str, error: OrchestratorError) -> OrchestratorError:
     if held < _WORTH:
         keep_little(notes)
         return error
-    shutil.rmtree(notes, ignore_errors=True)
+    remove_notes(notes)
     evidence = error.evidence if isinstance(error, OutsideError) else None
     lasting = evidence or Evidence(lines=(), exits=(), last_output=())
     told = f"its notes in {notes} held {show_size(held)}, and are removed, so that other jobs find room: the next run needs as much again"
     return OutsideError(f"{error.why}; {told}", evidence=lasting, hint=error.hint)
+
+
+def remove_notes(path: str) -> None:
+    """Remove notes, be it a folder or a file. Why not by shutil: it takes 6 ms of a short restore."""
+    with contextlib.suppress(OSError):
+        if os.path.isdir(path) and not os.path.islink(path):
+            for name in _names(path):
+                remove_notes(f"{path}/{name}")
+            os.rmdir(path)
+        else:
+            os.unlink(path)
 
 
 def sweep_restores(state: str, job: str, begun: frozenset[int]) -> None:
@@ -40,7 +50,7 @@ def sweep_restores(state: str, job: str, begun: frozenset[int]) -> None:
     ours = re.compile(re.escape(f"restore-{job}-") + r"(\d+)")
     for name in _names(f"{state}/notes"):
         if (match := ours.fullmatch(name)) and int(match[1]) not in begun:
-            shutil.rmtree(f"{state}/notes/{name}", ignore_errors=True)
+            remove_notes(f"{state}/notes/{name}")
 
 
 def _names(folder: str) -> list[str]:
@@ -55,11 +65,3 @@ def _size(path: str) -> int:
         return os.lstat(path).st_blocks * 512
     except OSError:
         return 0
-
-
-def _remove(path: str) -> None:
-    with contextlib.suppress(OSError):
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path)
-        else:
-            os.unlink(path)

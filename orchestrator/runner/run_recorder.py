@@ -223,9 +223,9 @@ class RunRecorder:
     def ended(self, outcome: Outcome, why: str, *, hint: str = "", evidence: Sequence[str] = ()) -> RunReport:
         """Store the report and return it; an attempt still open has succeeded."""
         if self.own_notes:
-            import shutil
+            from orchestrator.runner.run_notes import remove_notes
 
-            shutil.rmtree(self.own_notes, ignore_errors=True)
+            remove_notes(self.own_notes)
         report = RunReport(
             run=self.run, job=self.job.name, outcome=outcome, why=why, hint=self.said_hint(hint), moved_bytes=self.moved,
             took_s=self.tools.monotonic() - self.begun, resumed=self.resumed, attempts=self.attempt, steps=tuple(self.steps),

@@ -425,7 +425,7 @@ def test_status_shows_the_members_and_is_late_by_name(drawer: LoopDisks) -> None
     drawer.enrolled("blue")
     told = drawer.run("status").out
     assert drawer.full("red") in told
-    assert f"Please plug in disk {drawer.full('blue')}" in told
+    assert f"Requested, and plugged in, is disk {drawer.full('blue')}" in told
     text = (drawer.ferry.config / "targets.toml").read_text()
     (drawer.ferry.config / "targets.toml").write_text(text.replace("power-off", 'each-within = "1s"\npower-off'))
     both = sorted([drawer.full("red"), drawer.full("blue")])

@@ -97,7 +97,7 @@ def choose_copy(copies: Sequence[CopyCandidate], *, at: datetime | None = None, 
 def _why_none(copies: Sequence[CopyCandidate], at: datetime | None, name: str | None) -> str:
     points = [point for copy in copies for point in copy.points]
     if not points:
-        return "history knows no copy, and no place that answers holds one"
+        return "no copy with a restore point is known, and no place that answers holds one"
     requested = f" as old as {at.isoformat()}" if at else f' that begins with "{name}"' if name else ""
     if any(copy.newest(at, name) for copy in copies):
         return "no copy that can be reached now holds a verified point" + requested

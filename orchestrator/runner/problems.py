@@ -10,6 +10,7 @@ from typing import Any
 
 from orchestrator.domain.answers import parse_instant, parse_json
 from orchestrator.domain.errors import NotNow, OrchestratorError, VerificationFailed
+from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_short_name
 from orchestrator.domain.place import USED
 from orchestrator.domain.plan import Plan
@@ -27,6 +28,7 @@ from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.copies import CompletenessReporter, PointLister
 from orchestrator.engines.contract.engine import SkippedEntries, implements
 from orchestrator.process.executor import Reader, Writer
+from orchestrator.runner.context import RunContext
 from orchestrator.runner.last_look import find_points, follow_place
 from orchestrator.runner.locks import lock_job
 from orchestrator.runner.run_recorder import RunRecorder
@@ -93,12 +95,17 @@ def see_points(
     elsewhere = f"{_PRUNED_THERE}{job.target.name}"
     if pruned_there or (gone and pruned_there is not None):
         history.remember(job.name, elsewhere, "yes" if pruned_there else "")
-    expected = bool(gone and history.recall(job.name, elsewhere)) and max(gone) < max(known, default="")
+    expected = bool(gone and are_pruned_there(job, journal.tools)) and max(gone) < max(known, default="")
     expected = expected or mirrored
     if gone and not (quiet or moved or expected) and (other := _other_state(journal, known, gone)):
         journal.warn(other)
     history.points_seen(job.name, job.target.name, known, journal.now, lost=not moved and not expected)
     _see_state(journal, points)
+
+
+def are_pruned_there(job: Job, tools: RunContext) -> bool:
+    """Return whether the target's own machine prunes the points, as the last run saw it."""
+    return bool(tools.history.recall(job.name, f"{_PRUNED_THERE}{job.target.name}"))
 
 
 def _other_state(journal: RunRecorder, known: Collection[str], gone: Collection[str]) -> str:

@@ -13,7 +13,7 @@ from orchestrator.domain.dataset_restore import SnapshotView
 from orchestrator.domain.errors import OrchestratorError, Stopped
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
-from orchestrator.domain.names import POINT_NAME, show_name
+from orchestrator.domain.names import show_name
 from orchestrator.domain.place import FOUND, Location
 from orchestrator.domain.plan import Plan, Refusal
 from orchestrator.domain.point import MIRROR_MADE, RestorePoint
@@ -54,6 +54,7 @@ from orchestrator.runner.restore.request import (
     restore_phrases,
     restore_reason,
 )
+from orchestrator.runner.restore.vanished import name_lost, warn_of_lost
 from orchestrator.runner.run_notes import sweep_restores
 from orchestrator.runner.run_recorder import ENDS_A_RUN, RunRecorder, begin_run
 from orchestrator.runner.steps import StepExecutor, told_where_full
@@ -271,6 +272,7 @@ def _decide(
 ) -> tuple[RestorePoint, Plan, Location] | Refusal:
     point = choose_point(points, point=restore_request.point, at=restore_request.at)
     if isinstance(point, Refusal):
+        point = name_lost(job, tools, points, point, restore_request.point)
         return point if points else _of_mirror_left(job, tools, point)
     if point.tree.host is not None and restore_request.to.host is not None:
         return Refusal(
@@ -287,14 +289,10 @@ def _decide(
     wanted = RestoreRequest(point=point, path=restore_request.path, to=restore_request.to, size=size, notes=notes)
     decided = _decide_for(job, tools, wanted, restore_request)
     newest = restore_request.at is None and restore_request.point in (None, "latest")
-    if isinstance(decided, Refusal) or not newest or not (lost := _lost_since(job, tools, points, point)):
+    if isinstance(decided, Refusal) or job.target.name == FOUND:
         return decided
-    told = (
-        f"history knows {show_count(len(lost), 'newer point')} of {job.target.name}, up to {lost[-1]}, and none of them is there: they were "
-        "removed, or an older state or another copy of it lies there; another copy may hold what is newer: "
-        f"`poolferry restore plan {job.name}` names all"
-    )
-    return decided[0], replace(decided[1], warnings=(*decided[1].warnings, told)), decided[2]
+    told = warn_of_lost(job, tools, points, point, newest=newest)
+    return decided[0], replace(decided[1], warnings=(*decided[1].warnings, *told)), decided[2]
 
 
 def _of_mirror_left(job: Job, tools: RunContext, refusal: Refusal) -> Refusal:
@@ -307,13 +305,6 @@ def _of_mirror_left(job: Job, tools: RunContext, refusal: Refusal) -> Refusal:
         why=f"{refusal.why}; a mirror was made at {job.target.location}, the last time at {made:%Y-%m-%d %H:%M} UTC",
         hint=f"write points = false in [rsync] of {job.file}, and the same command brings the mirror back; or poolferry run {job.name}, which makes the point",
     )
-
-
-def _lost_since(job: Job, tools: RunContext, points: Sequence[RestorePoint], point: RestorePoint) -> list[str]:
-    """Return the names of points that this place held after this one, and that no removal of ours took, oldest first."""
-    there = {each.name for each in points}
-    missed = tools.history.problems.missed_points(job.name, job.target.name)
-    return sorted(name for name in missed - there if name > point.name and POINT_NAME.fullmatch(name))
 
 
 def _where_it_may_be(job: Job, point: RestorePoint, path: bytes, request: RestoreOptions) -> str:

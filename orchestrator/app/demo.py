@@ -26,6 +26,7 @@ from orchestrator.domain.names import point_name
 from orchestrator.domain.point import Finding, Verdict, VerificationResult
 from orchestrator.domain.rotation import DiskRecord, DiskState
 from orchestrator.domain.run import Outcome, RunReport, RunType
+from orchestrator.domain.units import show_count
 from orchestrator.verify.entry import ManifestEntry
 from orchestrator.verify.manifest import ManifestHeader, write_manifest
 
@@ -367,7 +368,9 @@ class _Past:
         )  # fmt: skip
         end = at + timedelta(seconds=9)
         self._history.ended(
-            run, _report(run, job.name, Outcome.DONE, f"restored {files} files, and none differs", took_s=9.0), end
+            run,
+            _report(run, job.name, Outcome.DONE, f"restored {show_count(files, 'file')}, and none differs", took_s=9.0),
+            end,
         )
         self._history.drills.keep(run, job.name, drilled, end)
 

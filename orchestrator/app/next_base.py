@@ -75,7 +75,9 @@ def _survey_base(job: Job, chain: NextBase) -> TargetNextBase:
     elif chain.held == chain.datasets:
         why = f"continues from @{chain.base}" if chain.base else "continues from the newest common snapshot"
     else:
-        why = f"{chain.held} of {chain.datasets} datasets continue; the others hold no snapshot in common"
+        why = (
+            f"of {show_count(chain.datasets, 'dataset')} {chain.held} can go on; the others hold no snapshot in common"
+        )
     return TargetNextBase(job=job.name, target=job.target.name, base=chain.base, seen=True, why=why)
 
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.units import Bytes
+from orchestrator.domain.units import Bytes, show_count
 
 NEARLY_FULL = 0.9  # of a quota
 CLOCK_ERROR = timedelta(minutes=5)  # a clock that is wrong by more is named
@@ -26,7 +26,7 @@ def silent_at_once(silent: int, heard: int) -> str:
     if silent < 3 or silent <= heard:
         return ""
     return (
-        f"{silent} of {silent + heard} hosts are silent at once: look first at the centre, at the way to it and at its certificate; "
+        f"{silent} of {show_count(silent + heard, 'host')} are silent at once: look first at the centre, at the way to it and at its certificate; "
         "their runs go on meanwhile, and are told later"
     )
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.units import Seconds, parse_duration, show_duration
+from orchestrator.domain.units import Seconds, parse_duration, show_count, show_duration
 
 LIMIT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,99}")
 _LONGEST = 7 * 86400
@@ -133,7 +133,7 @@ def describe_wait(answer: PermitAnswer) -> str:
     queued = f"; number {answer.place} in the queue" if answer.place else ""
     if answer.opens:
         return f"waits for the permit {answer.limit}, which is closed until {answer.opens}{queued}"
-    return f"waits for the permit {answer.limit}: {answer.used} of {answer.slots} slots are lent{queued}"
+    return f"waits for the permit {answer.limit}: {answer.used} of {show_count(answer.slots, 'slot')} lent{queued}"
 
 
 def describe_absence(request: PermitRequest, why: str) -> str:

@@ -11,7 +11,7 @@ from orchestrator.domain.place import Host, Location
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.source_tree import SourceTree
-from orchestrator.domain.units import Bytes
+from orchestrator.domain.units import Bytes, show_count
 
 if TYPE_CHECKING:
     import os
@@ -216,9 +216,7 @@ class TreeLinking:
     effect = Effect.WRITES
 
     def __str__(self) -> str:
-        return (
-            f"(poolferry) link from {self.point.tree} into {self.tree} all but {len(self.differing)} paths that differ"
-        )
+        return f"(poolferry) link from {self.point.tree} into {self.tree} all but what differs ({show_count(len(self.differing), 'path')})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +258,7 @@ class SmallFileCopy:
     effect = Effect.WRITES
 
     def __str__(self) -> str:
-        return f"(poolferry) copy the small files of {len(self.paths)} paths from {self.source} into {self.tree}; the others:"
+        return f"(poolferry) copy the small files of {show_count(len(self.paths), 'path')} from {self.source} into {self.tree}; the others:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

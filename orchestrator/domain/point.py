@@ -60,6 +60,14 @@ class Verdict(StrEnum):
     UNPROVED = "unproved"  # the manifest itself holds no digest: it could not be read when it was copied
 
 
+_COUNTED = {Verdict.METADATA: "with other metadata", Verdict.UNPROVED: "without a digest"}
+
+
+def count_words(verdict: Verdict, number: int) -> str:
+    """Return a count of entries for people: "2 rotten", "1 with other metadata"."""
+    return f"{number} {_COUNTED.get(verdict, verdict.value)}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One entry that differs from its manifest entry."""
@@ -67,6 +75,15 @@ class Finding:
     path: bytes
     verdict: Verdict
     detail: str
+
+    @property
+    def said(self) -> str:
+        """Return the verdict as the end of a sentence: "is rotten", "has other metadata"."""
+        return (
+            "has other metadata"
+            if self.verdict is Verdict.METADATA
+            else f"is {_COUNTED.get(self.verdict, self.verdict.value)}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from orchestrator.domain.age import is_over
 from orchestrator.domain.answers import parse_instant
 from orchestrator.domain.errors import Evidence
 from orchestrator.domain.names import POINT_NAME, parse_point_name
-from orchestrator.domain.point import Verdict, VerificationResult
+from orchestrator.domain.point import Verdict, VerificationResult, count_words
 from orchestrator.domain.problem import REMOVING, ProblemType, find_half_written
 from orchestrator.domain.run import RunReport, RunType
 from orchestrator.history.database import (
@@ -496,7 +496,7 @@ class History:
             return
         bad = [found for found in reading.findings if found.verdict is not Verdict.UNPROVED]
         count = sum(number for verdict, number in reading.counts if verdict is not Verdict.UNPROVED)
-        why = ", ".join(f"{number} {verdict.value}" for verdict, number in reading.counts if number)
+        why = ", ".join(count_words(verdict, number) for verdict, number in reading.counts if number)
         paths = {found.path.decode("utf-8", "surrogateescape") for found in bad}
         if not whole:  # a part tells nothing of what else is damaged
             for each in self.problems.open_of(job, place):

@@ -220,7 +220,7 @@ def _flood(
         if end - start + 1 > most:
             begun = arrivals[start]
             many = [one for one in arrivals[start:] if one.at - begun.at < _DAY]
-            why = f"{show_name(each.point.series)} got {len(many)} points in a day; {MOST_PER_DAY} is {rules.most_per_day}"
+            why = f"{show_name(each.point.series)} got {show_count(len(many), 'point')} in a day; {MOST_PER_DAY} is {rules.most_per_day}"
             yield _ArrivalAlarm(
                 guard=MOST_PER_DAY, why=why, evidence=(f"the first of them: {begun}", f"the last: {many[-1]}")
             )

@@ -13,6 +13,7 @@ from orchestrator.domain.job import GuardLimits, Limit
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Changes, FolderChanges
+from orchestrator.domain.units import show_count
 
 GUARD_MEMORY = "guard memory"  # a small fact of a job
 _WINDOW, _RENEWED = timedelta(days=30), timedelta(days=1)
@@ -172,7 +173,7 @@ def _slow_loss(
     if limit is None or not limit.percent or entries is None or look.deleted <= look.created:
         return
     if limit.exceeded(most - entries, most):
-        why = f"{most - entries} of {most} entries are gone in the last 30 days, a part in each run; max-deleted is {limit}"
+        why = f"{most - entries} of {show_count(most, 'entry', 'entries')} are gone in the last 30 days, a part in each run; max-deleted is {limit}"
         yield _GuardAlarm(guard="max-deleted", why=why, evidence=gone)
 
 
@@ -222,8 +223,15 @@ def _over(
     name: str, limit: Limit | None, number: int, count: _EntryCount, what: str, examples: tuple[str, ...]
 ) -> Iterator[_GuardAlarm]:
     if limit is not None and limit.exceeded(number, count.base):
-        why = f"{number} of {count} {what}; {name} is {limit}"
+        why = f"{number} of {count} {_agreed(what, number, count)}; {name} is {limit}"
         yield _GuardAlarm(guard=name, why=why, evidence=examples)
+
+
+def _agreed(what: str, number: int, count: _EntryCount) -> str:
+    """Return words such as "entries are gone" in the singular, where they are of one."""
+    if count.base == 1:
+        what = what.replace("entries", "entry").replace("files", "file", 1)
+    return what.replace(" are ", " is ").replace(" have ", " has ") if number == 1 else what
 
 
 def _over_in(
@@ -238,7 +246,7 @@ def _over_in(
         for folder, (number, changes) in sorted(folders.items())
     }
     over = [
-        f"{show_name(folder)}/: {number} of {count} {what}"
+        f"{show_name(folder)}/: {number} of {count} {_agreed(what, number, count)}"
         for folder, (number, count) in counts.items()
         if limit is not None and limit.exceeded(number, count.base)
     ]

@@ -15,6 +15,7 @@ from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.rotation import MOUNT_ROOT, POOL_PREFIX, Disk, DiskMarker, DiskRecord, DiskState
 from orchestrator.domain.run import RunReport
+from orchestrator.domain.units import show_count
 
 UNPLUG = "it may be unplugged"
 # OpenZFS keeps a pool whose disk was removed during an export, and the lock that every survey of any pool waits for.
@@ -324,7 +325,7 @@ def _judge(disk: Disk, marker: DiskMarker | None, known: DiskRecord | None, owne
             f"unplug it, and plug in the disk itself; if that is lost and this one shall be it: {readopt}",
         )
     if known is not None and marker.generation > known.generation:
-        ahead = f"it has had {marker.generation} visits, and history knows of {known.generation}"
+        ahead = f"it has had {show_count(marker.generation, 'visit')}, and history knows of {known.generation}"
         says = f"disk {disk.name} is newer than what is remembered of it: {ahead}; {nothing}"
         return DeviceState.NEWER, says, f"if history was put back from a copy: {readopt}; else find out who wrote to it"
     return DeviceState.READY, f"disk {disk.called} is here, and it is the one", ""

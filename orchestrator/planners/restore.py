@@ -9,6 +9,7 @@ from orchestrator.domain.names import POINT_NAME, point_name, show_name
 from orchestrator.domain.place import MountPoint
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.units import show_count
 
 _NEAREST = 3
 
@@ -67,7 +68,10 @@ def _named(ordered: Sequence[RestorePoint], name: str) -> RestorePoint | Refusal
     if len(exact or fitting) == 1:
         return (exact or fitting)[0]
     if fitting:
-        return _unfit(f'{len(fitting)} restore points begin with "{show_name(name)}"', [each.name for each in fitting])
+        return _unfit(
+            f'{show_count(len(fitting), "restore point")} begin with "{show_name(name)}"',
+            [each.name for each in fitting],
+        )
     names = sorted(each.name for each in ordered)
     place = bisect_left(names, name)
     near = names[max(place - _NEAREST, 0) : place + _NEAREST]

@@ -18,7 +18,7 @@ from orchestrator.domain.errors import (
 )
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import RetryRules
-from orchestrator.domain.units import Seconds, show_duration
+from orchestrator.domain.units import Seconds, show_count, show_duration
 
 CAP = 100
 AT_ONCE = 3
@@ -60,7 +60,9 @@ def decide_retry(
     if error.retry in (RetryClass.NEVER, RetryClass.WHEN_IT_CHANGES, RetryClass.ASK_A_HUMAN):
         return GiveUp(why=_HOPELESS[error.retry])
     if attempt >= CAP:
-        return GiveUp(why=f"{attempt} attempts in one run are enough; the next run continues from here")
+        return GiveUp(
+            why=f"{show_count(attempt, 'attempt')} in one run: that is enough; the next run continues from here"
+        )
     # An attempt that only removed an obstacle, or went on from where the target no more was, has not tried yet.
     untried = isinstance(error, LookAgain | TokenStale | NamesExhausted | EntriesRefused | EntryVanished)
     attempts = max(rules.attempts, AT_ONCE + 1) if untried else rules.attempts

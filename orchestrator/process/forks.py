@@ -196,7 +196,7 @@ def _send(connection: "socket", kind: bytes, message: bytes) -> None:
 def _receive(connection: "socket", size: int) -> bytes:
     """Return so many bytes. Raises: ChildProcessError where the other side is gone; OSError."""
     if size > _LONGEST:
-        raise ChildProcessError(f"a helper sent {size} bytes at once")
+        raise ChildProcessError(f"a helper sent {size} B at once")
     parts = list[bytes]()
     while size:
         part = connection.recv(min(size, 1 << 20))

@@ -88,7 +88,9 @@ class PackedTexts:
 def _check_end(path: str, line: bytes, entries: int, after: bytes | None) -> None:
     match = _END.fullmatch(line)
     if not match or int(match[1]) != entries or after is not None:
-        raise ManifestDamaged(f"{path}: the manifest is damaged: it ends with {line!r} after {entries} entries")
+        raise ManifestDamaged(
+            f"{path}: the manifest is damaged: it ends with {line!r}, and before that the number of its entries is {entries}"
+        )
 
 
 def _check_tag_line(path: str, line: bytes) -> None:

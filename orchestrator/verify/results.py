@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 
 from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.point import Finding, Verdict, VerificationResult
+from orchestrator.domain.units import show_count
 from orchestrator.verify.entry import sort_key
 
 _FEW = 1000
@@ -77,7 +78,7 @@ class ResultCollector:
             )
         if entries is not None and entries != self.entries:
             raise VerificationFailed(
-                f"{self.entries} entries were judged, and there should be {entries}: nothing is verified"
+                f"judged {show_count(self.entries, 'entry', 'entries')}, and there should be {entries}: nothing is verified"
             )
         counts = sum((found.counts for found in self._found), Counter[Verdict]())
         findings = sorted((f for found in self._found for f in found.first), key=lambda finding: sort_key(finding.path))

@@ -151,7 +151,9 @@ def disk_lines(report: DiskReport, now: datetime) -> list[str]:
         return [*lines, "  it was never here"]
     about = " ".join(filter(None, (known.model, known.serial and f"serial {known.serial}")))
     lines += [f"  {show_size(known.size)}" + (f", {about} (as the disk claims)" if about else "")]
-    lines += [f"  enrolled {format_clock(known.enrolled, now=now)}, {known.generation} visits, {known.standing.value}"]
+    lines += [
+        f"  enrolled {format_clock(known.enrolled, now=now)}, {show_count(known.generation, 'visit')}, {known.standing.value}"
+    ]
     lines += [f"  newest whole copy: {format_ago(member.filled, now=now)}", *([f"  {late}"] if late else [])]
     lines += [
         f"  the next copy: {report.forecast}",

@@ -44,9 +44,13 @@ def drill_lines(record: DrillRecord) -> list[str]:
     kind = "all of it" if drilled.whole else f"a sample by seed {drilled.seed}"
     lines = [f"  drill at {drilled.place}" + (f" of point {drilled.point}" if drilled.point else "") + f", {kind}"]
     if drilled.restore_s is not None:
-        of = f" of {drilled.of_files}" if drilled.of_files is not None else ""
+        files = (
+            f"{drilled.files} of {show_count(drilled.of_files, 'file')}"
+            if drilled.of_files is not None
+            else show_count(drilled.files, "file")
+        )
         size = f"{show_size(drilled.bytes)} of {show_size(drilled.of_bytes)}"
-        lines.append(f"  restored {drilled.files}{of} files, {size}, in {show_duration(drilled.restore_s)}")
+        lines.append(f"  restored {files}, {size}, in {show_duration(drilled.restore_s)}")
         differs = show_count(len(drilled.differences), "difference") if drilled.differences else "no difference"
         lines += [f"  compared with the manifest: {differs}", *indent(drilled.differences, 4)]
     if drilled.checked is not None:

@@ -196,7 +196,7 @@ def fleet_lines(found: FleetStatus, now: datetime, paint: Paint) -> list[str]:
         lines += indent([f"{paint('silent', 'red')}  {each.name}: last seen {format_ago(each.seen, now=now)}"], 0)
     if found.silent_count > len(found.silent):
         lines.append(
-            f"and {found.silent_count - len(found.silent)} more silent hosts: poolferry fleet hosts --only silent"
+            f"and {show_count(found.silent_count - len(found.silent), 'more silent host')}: poolferry fleet hosts --only silent"
         )
     where = found.silent[0].name if found.silent_count == 1 and found.silent else "each silent host"
     lines += indent([f"on {where}: {SILENT_HINT}"], 4) if found.silent else []
@@ -206,7 +206,7 @@ def fleet_lines(found: FleetStatus, now: datetime, paint: Paint) -> list[str]:
         lines += indent([f"{paint(job.state, 'red')}  {job.host} {job.job}: {job_sentence(job, now)}"], 0)
         lines += indent([f"on {job.host}: {job_hint(job)}"], 4)
     if found.bad_count > len(found.bad):
-        lines.append(f"and {found.bad_count - len(found.bad)} more jobs")
+        lines.append(f"and {show_count(found.bad_count - len(found.bad), 'more job')}")
     return lines if not found.well else [*lines, "all is well"]
 
 

@@ -31,7 +31,7 @@ def test_a_limit_has_a_plain_name() -> None:
 
 def test_a_wait_says_for_what_and_with_which_place() -> None:
     full = PermitAnswer(permit=1, granted=False, place=2, limit="lab", used=3, slots=4)
-    assert describe_wait(full) == "waits for the permit lab: 3 of 4 slots are lent; number 2 in the queue"
+    assert describe_wait(full) == "waits for the permit lab: 3 of 4 slots lent; number 2 in the queue"
     closed = PermitAnswer(permit=1, granted=False, limit="lab", opens="18:00 (UTC)")
     assert describe_wait(closed) == "waits for the permit lab, which is closed until 18:00 (UTC)"
     at_once, patient = PermitRequest(limits=("lab", "link")), PermitRequest(limits=("lab",), patience=Seconds(60))

@@ -98,7 +98,7 @@ def test_work_of_our_own_is_shown_as_a_line() -> None:
         == "(poolferry) read /backup/tree against /backup/manifest.gz"
     )
     linking = TreeLinking(tree=TREE, point=point, source=SourceTree(root=TREE), differing=(b"a", b"b"), joined=())
-    assert str(linking) == "(poolferry) link from /backup/tree into /backup/tree all but 2 paths that differ"
+    assert str(linking) == "(poolferry) link from /backup/tree into /backup/tree all but what differs (2 paths)"
     cloning = FileCloning(tree=TREE, point=point, source=TREE, paths=(b"a",), partial="part", least=Bytes(1))
     assert str(cloning) == "(poolferry) clone from /backup/tree into /backup/tree what differs and is large"
 

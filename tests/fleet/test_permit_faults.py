@@ -87,7 +87,7 @@ def test_what_was_lent_before_a_machine_slept_is_asked_for_again(
     lent = sleeps_too_long(centre, contest.events()[0][1], other)
     (tmp_path / "begin").touch()
     until(
-        lambda: "waits for the permit link: 2 of 2 slots are lent" in str(contest.events()),
+        lambda: "waits for the permit link: 2 of 2 slots lent" in str(contest.events()),
         "it waits",
         lambda: str(contest.events()),
     )

@@ -43,7 +43,7 @@ def test_slots_are_lent_in_the_order_of_asking_and_a_heavy_run_is_not_passed_by(
     heavy = asker.ask("heavy", "link", weight=2)
     light = asker.ask("light", "link")
     assert (heavy.granted, heavy.place, light.granted, light.place) == (False, 1, False, 2)
-    assert describe_wait(light) == "waits for the permit link: 2 of 2 slots are lent; number 2 in the queue"
+    assert describe_wait(light) == "waits for the permit link: 2 of 2 slots lent; number 2 in the queue"
     asker.give_back("a", first)
     assert not asker.ask("light", "link").granted  # there is room for it, but somebody came before
     assert not asker.ask("heavy", "link", weight=2).granted
@@ -94,7 +94,7 @@ def test_a_permit_is_given_back_between_two_attempts_and_waited_for_again(
             stopped.request("Ctrl-C")
     assert voice.lines == [
         "gives back the permit link until the next attempt",
-        "waits for the permit link: 1 of 2 slots are lent; number 1 in the queue",
+        "waits for the permit link: 1 of 2 slots lent; number 1 in the queue",
         "gives back the permit link until the next attempt",
     ]
 
@@ -213,7 +213,7 @@ def test_a_run_that_waits_says_so_and_holds_no_lock_meanwhile(
     held = other.ask("mail", "lab")
     assert held.granted
     process = subprocess.Popen([*COMMAND, "run", "photos"], env=ferry.variables(), stderr=subprocess.PIPE, text=True)
-    waits = "waits for the permit lab: 1 of 1 slots are lent; number 1 in the queue"
+    waits = "waits for the permit lab: 1 of 1 slot lent; number 1 in the queue"
     until = time.monotonic() + 30
     while waits not in ferry.run("status").out:
         assert time.monotonic() < until, ferry.run("status").out

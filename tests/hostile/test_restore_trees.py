@@ -218,7 +218,7 @@ def test_a_root_that_is_not_as_promised_is_found(house: House) -> None:
     house.point().chmod(0o700)
     done = back(house, house.folder / "back")
     assert (done.code, done.outcome) == (1, "failed"), done
-    assert ". is metadata (mode 700, expected 2755; another access list)" in done["why"]
+    assert ". has other metadata (mode 700, expected 2755; another access list)" in done["why"]
 
 
 def test_every_name_at_the_top_and_none(house: House) -> None:

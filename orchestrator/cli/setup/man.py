@@ -8,6 +8,7 @@ from orchestrator import __version__
 from orchestrator.app.manual import USUAL_FOLDER, documents, install_pages
 from orchestrator.cli.terminal.options import SECTIONS, CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
+from orchestrator.domain.units import show_count
 from orchestrator.views.manual import CommandHelp, render_document, render_page
 
 _FILES = ("man5/poolferry-jobs.5", "man5/poolferry.toml.5", "man5/targets.toml.5", "man7/poolferry-hooks.7")
@@ -36,7 +37,9 @@ def man(terminal: Terminal, context: click.Context, *, into: str, remove: bool) 
     written, gone = install_pages(into, _pages(found), remove=remove)
     value = {"into": into, "written": list(written), "removed": list(gone)}
     told = (
-        f"removed {len(gone)} pages from {into}" if remove else f"wrote {len(written)} pages to {into}: man poolferry"
+        f"removed {show_count(len(gone), 'page')} from {into}"
+        if remove
+        else f"wrote {show_count(len(written), 'page')} to {into}: man poolferry"
     )
     terminal.answer(value, [told])
     return 0

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from orchestrator import compose
 from orchestrator.app.settings import ProgressOutput, Settings, Subscriber
 from orchestrator.domain.names import printable_line
+from orchestrator.domain.units import show_count
 
 if TYPE_CHECKING:
     from orchestrator.domain.run import Outcome, RunReport
@@ -99,7 +100,7 @@ def repaint(lines: Iterable[str]) -> None:
 
     told, rows = list(lines), shutil.get_terminal_size().lines
     if len(told) >= rows:
-        told[rows - 2 :] = [f"… {len(told) - rows + 2} more lines"]
+        told[rows - 2 :] = [f"… {show_count(len(told) - rows + 2, 'more line')}"]
     text = "".join(f"{line}\x1b[K\n" for line in told)
     _write(sys.stdout, f"\x1b[?7l\x1b[H{text}\x1b[J\x1b[?7h", end="")
     sys.stdout.flush()

@@ -11,7 +11,7 @@ from orchestrator.config.migrate.yaml_tree import YamlValue, parse_yaml
 from orchestrator.config.parse_job import Engines, dataset_mistake
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Host, Location
-from orchestrator.domain.units import parse_duration
+from orchestrator.domain.units import parse_duration, show_count
 
 _KEYS = {
     "push": "name type connect filesystems send snapshotting pruning replication conflict_resolution",
@@ -249,7 +249,7 @@ def _other_side(job: ZreplJob, jobs: Sequence[ZreplJob]) -> ZreplJob:
         return found[0]
     if found:
         raise ValueError(
-            f"{len(found)} jobs of the type {wanted} may be its other side: give one file of the other machine"
+            f"{show_count(len(found), 'job')} of the type {wanted} may be its other side: give one file of the other machine"
         )
     what = "where the copies lie (root_fs)" if job.kind == "push" else "what is copied (filesystems)"
     there = connect.at("host").text or connect.at("address").text or "the other machine"

@@ -51,4 +51,6 @@ def _inodes(changes: Changes, free: int | None) -> str:
         return (
             f"{show_count(free, 'inode')} were free, and a new point needs one for each of its folders" if few else ""
         )
-    return f"{show_count(changes.created, 'new entry', 'new entries')} and only {free} inodes were free"
+    return (
+        f"{show_count(changes.created, 'new entry', 'new entries')} and no more than {show_count(free, 'inode')} free"
+    )

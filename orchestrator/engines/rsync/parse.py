@@ -17,6 +17,7 @@ from orchestrator.domain.names import JOB_NAME, parse_point_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.point import Changes, FolderChanges, RestorePoint
 from orchestrator.domain.source_tree import SourceTree
+from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.engine import ManifestCounts, SkippedEntries
 from orchestrator.engines.rsync.large_files import LargeFilesReader
 from orchestrator.engines.rsync.model import (
@@ -594,6 +595,6 @@ def confirm_counts(
     unreadable = sum(len(each.missing) for each in left_out)
     if not files - vanished <= recorded.files <= files + unreadable:
         raise VerificationFailed(
-            f"{confirmation.tree} holds {recorded.files} files, and the source's list named {files}",
+            f"{confirmation.tree} holds {show_count(recorded.files, 'file')}, and the source's list named {files}",
             hint="run again: it looks again and mends; if it comes back, check the target's filesystem",
         )

@@ -89,7 +89,7 @@ def _compare(
     read, wanted = compared.reading.files_read, len(chosen.pieces)
     if compared.reading.sound and read != wanted:
         raise VerificationFailed(
-            f"{read} files were read, and there should be {wanted}: nothing is verified", hint="report this"
+            f"read {show_count(read, 'file')}, and there should be {wanted}: nothing is verified", hint="report this"
         )
     return _judge(
         evidence, drill_plan, replace(compared, heals=repair_commands(journal, seen, request, compared)), notes

@@ -103,5 +103,5 @@ class DrillEvidence:
             )
             return self.journal.ended(Outcome.FAILED, why, hint="report this; until then trust `poolferry verify`")
         why = f"a drill of point {self.point} can fail: its scratch copy was damaged on purpose, and found to be so: "
-        named = ", ".join(f"{show_name(each.path)} {each.verdict.value}" for each in reading.findings)
+        named = ", ".join(f"{show_name(each.path)} {each.said}" for each in reading.findings)
         return self.journal.ended(Outcome.DONE, f"{why}{named}")

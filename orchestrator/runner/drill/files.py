@@ -7,7 +7,7 @@ from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Plan, Refusal, TreeVerification
 from orchestrator.domain.point import RestorePoint, VerificationResult
-from orchestrator.domain.units import Bytes, show_size
+from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract.restore import RestoreRequest
 from orchestrator.planners.drill import SampleFile, choose_sample
 from orchestrator.process.executor import Writer
@@ -93,8 +93,8 @@ def restore_files(lot: FileSample, journal: RunRecorder, writer: Writer, tree: s
     refused = refuse_space(os.path.dirname(tree), lot.size, job)
     if refused:
         return refused
-    what = "all" if lot.whole else f"{len(lot.pieces)} of {lot.of_files}"
-    summary = f"drill: bring {what} files of point {lot.point.name} back to {tree}, {show_size(lot.size)}"
+    what = "all files" if lot.whole else f"{len(lot.pieces)} of {show_count(lot.of_files, 'file')}"
+    summary = f"drill: bring {what} of point {lot.point.name} back to {tree}, {show_size(lot.size)}"
     if lot.whole:
         wanted = RestoreRequest(point=lot.point, path=b"", to=to)
         engine = file_restorer(tools.engine, lot.point)

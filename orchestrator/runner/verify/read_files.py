@@ -16,7 +16,7 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import FOUND, Host, Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, Plan, TreeVerification
-from orchestrator.domain.point import Finding, RestorePoint, Verdict, VerificationResult
+from orchestrator.domain.point import Finding, RestorePoint, Verdict, VerificationResult, count_words
 from orchestrator.domain.units import show_count
 from orchestrator.history.store import WHOLE
 from orchestrator.process.background import BackgroundCall
@@ -348,13 +348,13 @@ def _restore_hint(work: TreeVerification, journal: RunRecorder, *, damaged: bool
 
 def describe_counts(reading: VerificationResult) -> str:
     """Return "2 rotten, 1 missing"."""
-    return ", ".join(f"{number} {verdict.value}" for verdict, number in reading.counts if number)
+    return ", ".join(count_words(verdict, number) for verdict, number in reading.counts if number)
 
 
 def describe_first_findings(reading: VerificationResult, most: int = 5) -> str:
     """Return the first findings as one line."""
     return "; ".join(
-        f"{show_name(found.path) or '.'} is {found.verdict.value} ({found.detail})" for found in reading.findings[:most]
+        f"{show_name(found.path) or '.'} {found.said} ({found.detail})" for found in reading.findings[:most]
     )
 
 

@@ -110,7 +110,11 @@ def _mount_folders(case: PlanContext, name: str) -> frozenset[str]:
 def _list_changes(changed: tuple[ChangedEntry, ...]) -> tuple[str, ...]:
     """Return the first changed entries, as `zfs diff` writes them."""
     lines = tuple(f"{one.how} {one.path or '.'}{'/' if one.folder else ''}" for one in changed[:_SHOWN])
-    return (*lines, f"and {len(changed) - _SHOWN} more changed entries") if len(changed) > _SHOWN else lines
+    return (
+        (*lines, f"and {show_count(len(changed) - _SHOWN, 'more changed entry', 'more changed entries')}")
+        if len(changed) > _SHOWN
+        else lines
+    )
 
 
 def last_restore(case: PlanContext) -> str:
@@ -201,7 +205,7 @@ def refuse_long_name(case: PlanContext, name: str, coming: Iterable[Snapshot]) -
     longest = max((f"{whole}{one.mark}" for one in coming), key=len, default="")
     if (depth := whole.count("/") + 1) > DEEPEST:
         return Refusal(
-            why=f"{whole} cannot be made: it would lie {depth} datasets deep, and zfs allows {DEEPEST}",
+            why=f"{whole} cannot be made: it would lie {show_count(depth, 'dataset')} deep, and zfs allows {DEEPEST}",
             evidence=(f"zfs_max_dataset_nesting is {DEEPEST}, where nobody has set it",),
             hint="a place with fewer datasets above it; or move the dataset up on the source (zfs rename)",
         )

@@ -119,7 +119,7 @@ format: setup  ## lays out the code as check wants it
 	@$(BIN)/python -m ruff format --quiet . $(call scripts,python3)
 
 bench: setup  ## measures; judges nothing
-	@$(BIN)/python -m tests.bench
+	@$(BIN)/python -m tests.bench $(ARGS)
 
 bench-zfs: packages-lab setup  ## the same for datasets, in the virtual machines, next to syncoid, zfs-autobackup and bzfs
 	@$(BIN)/python -m tests.bench.zfs $(ARGS)

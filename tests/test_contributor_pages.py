@@ -1,9 +1,12 @@
 """The pages for contributors: each file that they name is there, and the words are as many as promised."""
 
 import re
+import shlex
+import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+ROOMS = ("orchestrator", "jobs", "hooks", "systemd", "tests")
 PAGE = (ROOT / "orchestrator" / "README.md").read_text()
 
 
@@ -29,3 +32,18 @@ def test_links_lead_to_files() -> None:
         text = (ROOT / page).read_text()
         for link in re.findall(r"\]\(([^)#]+)\)", text):
             assert ((ROOT / page).parent / link).exists(), (page, link)
+
+
+def test_make_has_each_target_that_a_page_names_and_hands_on_what_it_is_given() -> None:
+    pages = [*ROOT.glob("*.md"), *(page for room in ROOMS for page in (ROOT / room).rglob("*.md"))]
+    written = "".join(page.read_text() for page in pages)
+    named = set(re.findall(r'`make ([\w-]+)((?: \w+="?[^"`]*"?)?)', written))
+    assert {"bench", "bench-zfs", "bench-fleet", "check", "test"} <= {target for target, _ in named}
+    for target, given in sorted(named):
+        words = shlex.split(given)
+        # What it would start: a part of the set-up may be done already.
+        told = subprocess.run(["make", "-n", "-B", target, *words], cwd=ROOT, capture_output=True, text=True)
+        assert told.returncode == 0, (target, told.stderr)
+        for word in words:
+            name, _, value = word.partition("=")
+            assert name != "ARGS" or value in told.stdout, (target, given)

@@ -78,6 +78,10 @@ def local_file_error(error: OSError, step: Step) -> OutsideError:
             if isinstance(step.work, ManifestRecording)
             else f"(space, inodes or quota) to {step.action}"
         )
+        if error.errno == errno.EDQUOT:
+            why = f"a quota at the target, or of the state directory, is used up: no space left {wanted} ({error.strerror})"
+            hint = "see which, and raise it, or free space below it; the next run continues from what is there"
+            return TargetFull(why, evidence=evidence, hint=hint)
         why = f"the target, or the state directory, has no space left {wanted} ({error.strerror})"
         return TargetFull(why, evidence=evidence, hint="free space there; the next run continues from what is there")
     if error.errno == errno.EMLINK:  # the attempt after it does otherwise

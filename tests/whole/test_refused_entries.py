@@ -292,3 +292,22 @@ def test_what_the_sources_disk_does_not_give(house: House, tmp_path: Path, opera
         require_all(
             house, True, "done", *(["nothing-to-do"] if operation == "readdir" else [])
         )  # its names were read before it failed
+
+
+def test_what_an_owners_quota_keeps_out_is_not_called_gone(house: House, target: Rules) -> None:
+    """The folder that holds most of it gets no owner: the run said that its entries are gone, and how to agree to that."""
+    for number in range(40):
+        house.write(f"hers/{number}", "x")
+    os.chown(house.source / "hers", 1234, -1)
+    assert house.run(house.job(guard={"max-deleted": "50%"})).outcome == "done"
+    house.write("hers/more", "y")
+    house.write("theirs/more", "y")
+    target.set(errors=[[["chown"], "^\\.?(hers|more)", errno.EDQUOT]])
+    ran = house.run()
+    assert lacking(ran) == {"hers": "the quota that its owner or group has at the target is used up"}
+    assert "gone" not in ran["why"]
+    require_others(house)
+    house.write("theirs/again", "y")
+    assert lacking(house.run()).keys() == {"hers"}
+    target.set()
+    require_all(house)

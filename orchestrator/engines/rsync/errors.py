@@ -72,7 +72,14 @@ _TABLE = (
         hint="`poolferry verify JOB` names it, and the run after that links nothing to that point, and mends it where the source has the same",
     ),
     FailureRow(
-        words=r"sync: error syncing [^\n]*: (?:No space left on device|Disk quota exceeded)",
+        words=r"sync: error syncing [^\n]*: Disk quota exceeded",
+        error=TargetFull,
+        why="the disk did not take all that was written, as a quota at the target is used up",
+        hint=f"raise the quota of what it lies on, or free space below it; {EARLIER_WHOLE}, and the next run, or the same "
+        "restore again, copies anew what it may have lost",
+    ),
+    FailureRow(
+        words=r"sync: error syncing [^\n]*: No space left on device",
         error=TargetFull,
         why="the disk did not take all that was written, as no space is left (space or quota)",
         hint=f"free space on what it lies on, such as a thin pool or a quota; {EARLIER_WHOLE}, and the next run, or the same "

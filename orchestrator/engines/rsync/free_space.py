@@ -51,6 +51,4 @@ def _inodes(changes: Changes, free: int | None) -> str:
         return (
             f"{show_count(free, 'inode')} were free, and a new point needs one for each of its folders" if few else ""
         )
-    return (
-        f"{show_count(changes.created, 'new entry', 'new entries')} and no more than {show_count(free, 'inode')} free"
-    )
+    return f"{show_count(changes.created, 'new entry', 'new entries')} and only {show_count(free, 'inode')} were free"

@@ -5,17 +5,20 @@ from collections.abc import Collection, Iterable
 
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.domain.units import show_size
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync.commands import WILD_BYTES, rule_of
 from orchestrator.engines.rsync.model import RsyncSurvey, SparseFile, TargetSurvey
 from orchestrator.engines.rsync.options import options_of
+from orchestrator.engines.rsync.parse import DryRunReader, parse_name
 
 MOST_LEFT_OUT = 10_000  # files, those with the largest holes: rsync compares each name with each rule
 TOO_LARGE = "it is larger than the target's filesystem takes"
 PERHAPS_TOO_LARGE = "its owner has files that the target's filesystem does not take for their size, and how large one may be there cannot be asked"
 OVER_QUOTA = "the quota that its owner or group has at the target is used up"
 _LONGEST_RULE = 4095  # bytes
+_GONE = b"pf:*deleting"
 BEGINNING = b"\0"  # ends what is no path, but the beginning of many: no name holds it
 
 
@@ -66,6 +69,26 @@ def leave_out(job: Job, request: RunRequest) -> Job:
     return replace(job, options=replace(options_of(job), left_out=file))
 
 
+class RefusedReader(DryRunReader):
+    """A reader of a look that counts no entry as gone which this run leaves out: the source has it still, and only the new copy has not."""
+
+    def __init__(self, tree: SourceTree, refused: Collection[bytes], *, most_differing: int) -> None:
+        super().__init__(tree, most_differing=most_differing)
+        self._refused = refused
+
+    def feed(self, line: bytes) -> None:
+        """Read one line of the survey's output."""
+        if self._refused and line.startswith(_GONE):
+            item, _, name = line[3:].split(b"|", 2)
+            if _is_among(parse_name(name.removesuffix(b"/")), self._refused):
+                self._note_differing(item, name)
+                self.files_gone += not name.endswith(
+                    b"/"
+                )  # of the copy; else they would pass for files that became something else
+                return
+        super().feed(line)
+
+
 def leave_out_remainders(target: TargetSurvey, request: RunRequest) -> TargetSurvey:
     """Return the target's state with the half-copied files of refused entries as those that nothing needs."""
     if not request.refused:
@@ -94,9 +117,11 @@ def left_out_rules_of(world: RsyncSurvey) -> bytes:
 
 
 def overgrown_files(world: RsyncSurvey) -> tuple[bytes, ...]:
-    """Return what a cut copy may hold otherwise: an older state of a file that is too large by now, or one that got no owner."""
-    return (
-        tuple(path for path, why in world.refused if why in (TOO_LARGE, PERHAPS_TOO_LARGE, OVER_QUOTA))
-        if world.target.work
-        else ()
-    )
+    """Return what a cut copy may hold otherwise: an older state of a file that is too large by now, or one that got no owner.
+
+    What lies in a folder of these goes with it.
+    """
+    if not world.target.work:
+        return ()
+    found = {path for path, why in world.refused if why in (TOO_LARGE, PERHAPS_TOO_LARGE, OVER_QUOTA)}
+    return tuple(path for path, _ in world.refused if path in found and not _is_among(path.rpartition(b"/")[0], found))

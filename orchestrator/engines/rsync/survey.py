@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -31,7 +31,7 @@ from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.hole_limit import limit_holes
 from orchestrator.engines.rsync.large_files import LargeFiles
-from orchestrator.engines.rsync.left_out import leave_out, leave_out_remainders
+from orchestrator.engines.rsync.left_out import RefusedReader, leave_out, leave_out_remainders
 from orchestrator.engines.rsync.model import (
     CROWDED,
     LARGE_FILE,
@@ -117,7 +117,7 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
         if own is not None:
             changes, differing, large = own.changes, own.differing, own.large
         else:
-            look, unread = _survey_changes(job, newest, reader, there=there, coarse=target.coarse)
+            look, unread = _survey_changes(job, newest, reader, request.refused, there=there, coarse=target.coarse)
             changes, reserved, differing = look.changes(), tuple(look.reserved), look.differing()
             large = look.large.files()
         others, emptied = _survey_others(job, newest, parts, run) if job.parts else ((), ())
@@ -127,7 +127,7 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
             differing = None if named is None else replace(differing, joined=named)
     elif source.directory and options.hides:  # only rsync itself knows which entries its patterns exclude
         nothing = Location(path=f"{request.notes}/empty")
-        look, unread = _survey_changes(job, nothing, reader, there=there, coarse=False)
+        look, unread = _survey_changes(job, nothing, reader, (), there=there, coarse=False)
         changes, reserved, large = look.changes(), tuple(look.reserved), look.large.files()
     if changes is not None and newest is None:
         changes = replace(changes, entries_before=None, files_before=None)
@@ -557,14 +557,14 @@ def _names_by_file(job: Job, reader: Reader) -> list[list[bytes]]:
 
 
 def _survey_changes(
-    job: Job, newest: Location, reader: Reader, *, there: RsyncProgram | None, coarse: bool
+    job: Job, newest: Location, reader: Reader, refused: Collection[bytes], *, there: RsyncProgram | None, coarse: bool
 ) -> tuple[parse.DryRunReader, bool]:
     """Return the reader of an itemized dry run, and whether some entries were unreadable.
 
     None of it ends the survey.
     """
     gated = there is not None and there.gated
-    look = parse.DryRunReader(job.tree, most_differing=MOST_NAMED if gated else MOST_DIFFERING)
+    look = RefusedReader(job.tree, refused, most_differing=MOST_NAMED if gated else MOST_DIFFERING)
     command = commands.dry_run_command(job, newest, there=there, coarse=coarse)
     try:
         with reader.records(Pipeline(stages=(command,)), separator=b"\n") as lines:

@@ -10,10 +10,10 @@ import pytest
 
 from orchestrator.domain.place import Location
 from orchestrator.engines.contract.engine import RunRequest
-from orchestrator.engines.rsync.left_out import leave_out_remainders, rules_for
+from orchestrator.engines.rsync.left_out import OVER_QUOTA, leave_out_remainders, overgrown_files, rules_for
 from orchestrator.engines.rsync.model import TEMPORARY, PartialFile
 from orchestrator.engines.rsync.refused_entries import few_entries, find_refused
-from tests.engines.rsync.builders import EMPTY, HOST, NOW, failed, job
+from tests.engines.rsync.builders import EMPTY, HOST, NOW, cut_world, failed, job
 
 LONG = os.strerror(errno.ENAMETOOLONG)
 ENDED = b"rsync error: some files/attrs were not transferred (see previous errors) (code 23) at main.c(1)"
@@ -186,3 +186,10 @@ def test_many_of_several_folders_are_together_no_more_rules_than_may_be() -> Non
     assert len(few) <= 100
     assert few[b"c/1"] == "too long"
     assert not {b"a", b"b", b"c"} & few.keys()
+
+
+def test_what_lies_in_a_folder_that_is_dropped_is_not_dropped_again() -> None:
+    cut = cut_world(())
+    left = ((b"hers", OVER_QUOTA), (b"hers/a", OVER_QUOTA), (b"hers-too", OVER_QUOTA), (b"other/a", "odd name"))
+    assert overgrown_files(replace(cut, refused=left)) == (b"hers", b"hers-too")
+    assert overgrown_files(replace(cut, refused=left, target=replace(cut.target, work=False))) == ()

@@ -17,6 +17,7 @@ from orchestrator.engines.zfs.model import (
     FLAGS,
     PLACEHOLDER,
     RECEIVE_MARK,
+    RECEIVE_MARK_BARE,
     WAITS,
     DatasetType,
     MbufferConnection,
@@ -340,15 +341,17 @@ def receive_arguments(
     encryption: ReceiveEncryption | None = None,
     origin: str | None = None,
     burdens: tuple[str, ...] = (),
+    local: bool = False,
 ) -> tuple[str, ...]:
     """Build the words that receive into a dataset, resumably (-s) and without mounting (-u).
 
     `properties`: the stream brings some; overridden ones stay as received values, which `zfs inherit -S` restores. `burdens`:
-    those of the source's that would weaken the copy, or burden its pool. Why quotas
+    those of the source's that would weaken the copy, or burden its pool. `local`: on this machine, with no gate that knows other words. Why quotas
     and reservations are set to none and not excluded: an excluded value that cannot be inherited is not kept, and OpenZFS 2.1
     accepts that of the next increment. `onto_placeholder`: the only case of -F, and the dataset is an empty one of ours.
     """
     words = ["receive", "-s", "-u", *(["-F"] if onto_placeholder else []), *_OURS]
+    bare = len(words)
     given = _given(kind, flags, first=first)
     for name, value in given.items():
         words += ["-o", f"{name}={value}"]
@@ -358,6 +361,8 @@ def receive_arguments(
     if properties:
         for name in _aside(kind, (*protect, *burdens), given):
             words += ["-x", name]
+    if local and len(words) == bare and not onto_placeholder:
+        words = ["receive", *RECEIVE_MARK_BARE]
     return (*words, target)
 
 
@@ -377,6 +382,11 @@ def overridden_properties(kind: DatasetType) -> tuple[str, ...]:
     """Return the properties that a copy keeps as its own or its parent's, with any stream."""
     given = {name: value for name, value in _given(kind, None, first=True).items() if name != FLAGS}
     return (*given, *_aside(kind, (), given))
+
+
+def never_received() -> tuple[str, ...]:
+    """Return the properties that no copy takes as received ones, whatever its kind and job."""
+    return (*_ELSEWHERE, *_SPACE_PROPERTIES[DatasetType.FILESYSTEM])
 
 
 def _aside(kind: DatasetType, protect: tuple[str, ...], given: dict[str, str]) -> Iterator[str]:

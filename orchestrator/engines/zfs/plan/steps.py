@@ -122,7 +122,11 @@ class _StepBuilder:
 
     def _incremental(self, action: IncrementalSend) -> Step:
         base = self._at_source(action.dataset if action.origin is None else action.origin, action.base.mark)
-        properties = self._properties(action.dataset, action.flags) and not isinstance(action.base, Bookmark)
+        properties = (
+            self._properties(action.dataset, action.flags)
+            and not isinstance(action.base, Bookmark)
+            and not self._is_plain(action)
+        )
         words = commands.incremental_send_arguments(
             base, self._at_source(action.dataset, action.snapshot.mark), action.flags, between=action.between,
             properties=properties,
@@ -221,7 +225,7 @@ class _StepBuilder:
         return commands.receive_arguments(
             self.target.full(dataset), self._kind(dataset), first=first, properties=properties, flags=flags,
             protect=self.options.protect, onto_placeholder=placeholder, origin=origin,
-            encryption=encryption, burdens=self._burdens(dataset),
+            encryption=encryption, burdens=self._burdens(dataset), local=self.target.root.host is None,
         )  # fmt: skip
 
     def _burdens(self, dataset: str) -> tuple[str, ...]:
@@ -249,6 +253,18 @@ class _StepBuilder:
         if flags.backup and not dataset and "/" not in self.target.root.path:
             return False  # the reason is in `restore/pool_root.py`
         return self.options.properties and (not target_encrypts or (flags.raw and not flags.backup))
+
+    def _is_plain(self, action: IncrementalSend) -> bool:
+        """Return whether the copy has all properties that the stream could bring it, as the survey saw."""
+        known = self.world.plain.get(action.dataset)
+        here = self.source.datasets.get(action.dataset)
+        if known is None or here is None or action.origin is not None or self._set_aside(action.dataset):
+            return False
+        between = (
+            one.guid for one in here.snapshots if action.base.createtxg < one.createtxg <= action.snapshot.createtxg
+        )
+        sent = between if action.between else (action.snapshot.guid,)
+        return self.world.returning is None and action.base.guid in known and known.issuperset(sent)
 
     def _is_placeholder(self, dataset: str) -> bool:
         known = self.target.datasets.get(dataset)

@@ -16,6 +16,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.commands.commands import CommandHost
+from orchestrator.engines.zfs.commands.library import library_function
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.recovery import pool_layout as layout
 from orchestrator.engines.zfs.recovery import recovery_page as recovery
@@ -47,13 +48,13 @@ class KitSurvey:
 
 def survey_kit(job: Job, now: datetime, reader: Reader) -> KitContents:
     """Return the recovery kit of this moment. Raises: OrchestratorError."""
-    command = kit_command(job.source)
+    command = kit_command(job.source, with_library=job.source.host is None)
     result = run_read_command(reader, command)
     return parse_result(command, result, lambda: make_kit(job, now, parse_kit_survey(result.stdout)))
 
 
-def kit_command(root: Location) -> Command:
-    """Build the command that prints everything that a kit holds."""
+def kit_command(root: Location, *, with_library: bool = False) -> Command:
+    """Build the command that prints everything that a kit holds. `with_library`: on this machine, a program of ours answers what it can."""
     pool = root.path.partition("/")[0]
     return commands.script_command(
         "look-for-kit.sh",
@@ -62,7 +63,7 @@ def kit_command(root: Location) -> Command:
         *(ancestors(root.path) or (pool,)),
         effect=Effect.READS,
         where=CommandHost(host=root.host),
-        before=commands.hold_functions(),
+        before=commands.hold_functions() + (library_function() if with_library else ""),
         with_functions=commands.PROPERTY_FUNCTIONS,
     )
 

@@ -2,6 +2,7 @@
 # shellcheck shell=dash
 # Prints all that a recovery kit holds. Keys are never asked for; what only root may see is left out for others.
 # Arguments: the pool, the root, what lies above it.
+# Where a function `ask_library` stands before this script, it answers some questions for all names at once, or fails.
 pool=$1 root=$2
 shift 2
 printf "=status\n"
@@ -17,19 +18,33 @@ else
 fi
 printf "=links\n"
 [ ! -d /dev/disk/by-id ] || find /dev/disk/by-id -type l -printf "%p\t%l\n"
+# One list for all that follows. How many holds a snapshot has is among what zfs opens each for: the library tells the holds sooner.
+list_all() { zfs list -Hp -r -t all -o "name,guid,createtxg$1" "$root"; }
+answer() { printf "%s\n" "$answers" | sed -n "s/^$1	//p"; }
+answered=no
+if command -v ask_library > /dev/null && all=$(list_all ""); then
+  answers=$({ printf "%s\n" "$@"; printf "%s\n" "$all" | grep -v "#" | cut -f 1; } | ask_library) && answered=yes
+fi
+[ "$answered" = no ] || known_received() { answer received; }
 printf "=datasets\n"
 properties_by_line "$@" || exit
 properties_by_line -r "$root" || exit
 printf "=marks\n"
-# One list for all that follows: holds are asked of snapshots that have any, rights of datasets. No stream brings either.
-all=$(zfs list -Hp -r -t all -o name,guid,createtxg,userrefs "$root") || exit
+[ "$answered" = yes ] || all=$(list_all ,userrefs) || exit
 printf "%s\n" "$all" | grep "[@#]" | cut -f 1-3
 printf "=holds\n"
-printf "%s\n" "$all" | sed -n "s/	[1-9][0-9]*\$//p" | cut -f 1 | holds_by_dataset || exit
+# Holds are asked of snapshots that have any, rights of datasets. No stream brings either.
+if [ "$answered" = yes ]; then
+  answer held
+  datasets=$(answer granted)
+else
+  printf "%s\n" "$all" | sed -n "s/	[1-9][0-9]*\$//p" | cut -f 1 | holds_by_dataset || exit
+  datasets=$(printf "%s\n" "$all" | grep -v "[@#]" | cut -f 1)
+fi
 printf "=allowed\n"
 # What is said of a dataset holds what is said of all above it, so those at the ends of the tree are enough.
 rights_at() { [ -z "$1" ] || zfs allow "$1" 2>/dev/null; }
-printf "%s\n" "$all" | grep -v "[@#]" | cut -f 1 | {
+printf "%s\n" "$datasets" | {
   last=
   while IFS= read -r dataset; do
     case $dataset in

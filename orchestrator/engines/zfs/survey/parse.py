@@ -13,6 +13,7 @@ from orchestrator.engines.zfs.model import (
     FLAGS,
     PLACEHOLDER,
     RECEIVE_MARK,
+    RECEIVE_MARK_BARE,
     WAITS,
     Bookmark,
     ChangedEntry,
@@ -308,14 +309,26 @@ def find_holds(datasets: Mapping[str, Dataset], target_id: ReplicationTargetId) 
     return {name: names for name, names in held.items() if names}
 
 
+def parse_plain(lines: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """Parse which of the datasets take a stream without properties, by their numbers. Raises: ValueError for an answer cut short."""
+    *numbers, end = lines or ("",)
+    if end != "=end":
+        raise UnreadableListing("the answer ended too early")
+    return tuple(names[int(number)] for number in numbers if number.isdecimal() and int(number) < len(names))
+
+
 def parse_receiving(lines: Iterable[str], root: str) -> dict[str, ReceiveProcess]:
     """Parse the processes that receive at or below the root, by the dataset's name below it."""
     found: dict[str, ReceiveProcess] = {}
     for pid, argv in _processes(lines):
         receives = len(argv) > 2 and argv[0].rpartition("/")[2] == "zfs" and argv[1] in ("receive", "recv")
         if receives and f"{argv[-1]}/".startswith(f"{root}/"):
-            found[argv[-1][len(root) + 1 :]] = ReceiveProcess(pid=pid, ours=RECEIVE_MARK in argv)
+            found[argv[-1][len(root) + 1 :]] = ReceiveProcess(pid=pid, ours=_is_ours(argv))
     return found
+
+
+def _is_ours(argv: Sequence[str]) -> bool:
+    return RECEIVE_MARK in argv or tuple(argv[2:-1]) == RECEIVE_MARK_BARE
 
 
 def _processes(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:

@@ -38,6 +38,7 @@ from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, replic
 from orchestrator.engines.zfs.plan.increments import find_common_snapshot
 from orchestrator.engines.zfs.survey import parse
 from orchestrator.engines.zfs.survey.parse import ABSENT, SideListing
+from orchestrator.engines.zfs.survey.plain_copies import choose_candidates
 from orchestrator.engines.zfs.survey.resume_token import parse_token
 from orchestrator.engines.zfs.survey.versions import with_older_side
 from orchestrator.process.executor import Reader
@@ -82,6 +83,7 @@ def survey(job: Job, request: RunRequest, reader: Reader, *, whole: bool = False
         created=seen.created,
         changes=changes,
         origins=_survey_origins(source, target, reader),
+        plain=_survey_plain_copies(job, source, target, reader),
         moved=_find_moved_source(job, source, request, reader),
         moved_copy=NOT_RENAMED if "" in target.datasets else find_moved_copy(job, request.remembered, reader),
     )
@@ -123,6 +125,26 @@ def _survey_origins(source: SideSurvey, target: SideSurvey, reader: Reader) -> d
     for told in _seen_answers(asked, reader, parse.parse_property_listing):
         found |= {name: int(value) for (name, key), value in told.items() if key == "guid" and value.isdecimal()}
     return found
+
+
+def _survey_plain_copies(job: Job, source: SideSurvey, target: SideSurvey, reader: Reader) -> dict[str, frozenset[int]]:
+    """Return by dataset the guids from its copy's newest snapshot on, where the copy needs none of the properties. Raises: Stopped."""
+    found: dict[str, frozenset[int]] = {}
+    candidates = choose_candidates(job, source, target)
+    if not candidates:
+        return found
+    from orchestrator.engines.zfs.commands.library import plain_copies_commands  # most runs ask no library
+
+    guids = {one.source: (one.name, one.guids) for one in candidates}
+    for sources, command in plain_copies_commands(candidates, options_of(job).protect):
+        read = partial(_read_plain, sources)
+        for told in _seen_answers((command,), reader, read):
+            found |= dict(guids[source] for source in told)
+    return found
+
+
+def _read_plain(sources: tuple[str, ...], lines: list[bytes]) -> tuple[str, ...]:
+    return parse.parse_plain([line.decode("utf-8", "surrogateescape") for line in lines], sources)
 
 
 def _survey_changes(source: SideSurvey, target: SideSurvey, reader: Reader) -> dict[str, tuple[ChangedEntry, ...]]:

@@ -3,6 +3,7 @@
 import subprocess
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -73,6 +74,11 @@ def test_receives_word_for_word() -> None:
     )
     bare = commands.receive_arguments("v/x", DatasetType.FILESYSTEM, first=False, properties=False, flags=FLAGS)
     assert bare == ("receive", "-s", "-u", "-x", "poolferry:receive", "v/x")
+    here: dict[str, Any] = {"first": False, "properties": False, "flags": FLAGS, "local": True}
+    bare = commands.receive_arguments("v/x", DatasetType.FILESYSTEM, **here)
+    assert bare == ("receive", "-s", "-u", "-s", "-u", "v/x"), "without an option it is ours by these"
+    forced = commands.receive_arguments("v/x", DatasetType.FILESYSTEM, onto_placeholder=True, **here)
+    assert forced == ("receive", "-s", "-u", "-F", "-x", "poolferry:receive", "v/x")
     clone = commands.receive_arguments(
         "v/x", DatasetType.VOLUME, first=True, properties=False, flags=None, origin="v/o@a", onto_placeholder=True
     )

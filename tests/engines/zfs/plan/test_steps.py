@@ -1,5 +1,6 @@
 """From decisions to commands: every deed, each pair of places, and what a step promises."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -145,13 +146,46 @@ def test_increments_from_snapshots_bookmarks_and_origins() -> None:
     assert lines(all_between)[0] == "zfs send -PLcep -I tank/photos@a tank/photos@b"
     # zfs refuses -p from a bookmark on.
     assert lines(mark)[0] == "zfs send -PLce -i tank/photos/x#kept tank/photos/x@b"
-    assert lines(mark)[2] == "zfs receive -s -u -x poolferry:receive vault/copies/photos/x"
+    assert lines(mark)[2] == "zfs receive -s -u -s -u vault/copies/photos/x"
     # A clone's origin goes by the name that the target has for it.
     assert lines(clone)[0] == "zfs send -PLcep -i tank/photos@a tank/photos/x@c"
     assert (
         lines(clone)[2]
         == f"zfs receive -s -u -x poolferry:receive {FIRST} -o origin=vault/copies/photos@other {ELSEWHERE} vault/copies/photos/x"
     )
+
+
+@pytest.mark.parametrize(
+    ("action", "more", "plain"),
+    [
+        (incremental(), {}, True),
+        (incremental(), {"properties": False}, True),
+        (incremental(B, C), {}, False),  # that snapshot was not looked at
+        (incremental(A, B, between=True), {}, True),
+        (incremental(A, C, between=True), {}, False),  # of those between one was not
+        (incremental(Snapshot(name="z", guid=9, createtxg=0)), {}, False),  # the copy's newest is another one by then
+        (incremental(A, B, "", origin=""), {}, False),
+        (incremental(A, B, "x"), {}, False),
+    ],
+)
+def test_a_stream_brings_no_properties_to_a_copy_that_has_them_all(
+    action: IncrementalSend, more: dict[str, Any], *, plain: bool
+) -> None:
+    here, there = side(SOURCE, dataset("", A, B, C), dataset("x", A, B)), side(COPY, dataset("", A), dataset("x", A))
+    seen = world(here, there, plain={"": frozenset({A.guid, B.guid})})
+    (step,) = build(action, seen=seen, **more)
+    sent, received = lines(step)[0], lines(step)[-1]
+    assert (" -PLce -" in sent, " -s -u -s -u vault" in received, " -x " not in received) == (plain, plain, plain)
+    (far,) = build(action, seen=replace(seen, target=side(FAR_COPY, dataset("", A), dataset("x", A))), **more)
+    assert "receive -s -u -x poolferry:receive" in lines(far)[-1], "a gate knows these words alone"
+    (back,) = build(action, seen=replace(seen, returning="vault/copies/photos"), **more)
+    assert "-PLcep" in lines(back)[0] or more, "a restore brings all"
+
+
+def test_what_is_set_aside_first_has_properties_to_come() -> None:
+    seen = world(target=side(COPY, dataset("", A)), plain={"": frozenset({A.guid, B.guid})})
+    *_, step = build(RenameAside(dataset="", to="vault/old", why="asked"), incremental(), seen=seen)
+    assert "-PLcep" in lines(step)[0]
 
 
 def test_an_origin_that_is_sent_anew_has_the_sources_name() -> None:
@@ -225,7 +259,8 @@ def test_a_resumed_send(*, first: bool) -> None:
     action = ResumedSend(dataset="", token=token(), snapshot=B, first=first, why="it was cut")
     (step,) = build(action, current="b")
     assert lines(step)[0] == f"zfs send -P -t {LATER}"
-    assert lines(step)[2] == f"zfs receive -s -u -x poolferry:receive {FIRST + ' ' if first else ''}vault/copies/photos"
+    words = f"-x poolferry:receive {FIRST}" if first else "-s -u"
+    assert lines(step)[2] == f"zfs receive -s -u {words} vault/copies/photos"
     assert step.action == "send tank/photos @b, the rest"
 
 

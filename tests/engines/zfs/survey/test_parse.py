@@ -25,6 +25,7 @@ from orchestrator.engines.zfs.survey.parse import (
     parse_changes,
     parse_newest,
     parse_number,
+    parse_plain,
     parse_points,
     parse_receiving,
     parse_rights,
@@ -186,13 +187,23 @@ def test_who_receives() -> None:
     lines = (
         "=process 10\n/sbin/zfs\nreceive\n-s\n-x\npoolferry:receive\nvault/r/p/a b\n=process 11\nzfs\nrecv\nvault/r/p\n=process 12\nzfs\nsend\n"
         "vault/r/p\n=process 13\nsudo\nzfs\nreceive\nvault/r/p\n=process 14\nzfs\nreceive\nvault/r/pp\n=process 15\n"
-        "=process 16\ngrep\nreceive"
+        "=process 16\ngrep\nreceive\n=process 17\nzfs\nreceive\n-s\n-u\n-s\n-u\nvault/r/p/c\n=process 18\nzfs\nreceive\n-s\n-u\nvault/r/p/d"
     ).splitlines()
     assert parse_receiving(lines, "vault/r/p") == {
         "a b": ReceiveProcess(pid=10, ours=True),
         "": ReceiveProcess(pid=11, ours=False),
+        "c": ReceiveProcess(pid=17, ours=True),
+        "d": ReceiveProcess(pid=18, ours=False),
     }
     assert parse_receiving([], "vault/r/p") == {}
+
+
+def test_which_copies_need_no_properties() -> None:
+    assert parse_plain(["0", "2", "9", "x", "=end"], ("a", "b", "c")) == ("a", "c")
+    assert parse_plain(["=end"], ("a",)) == ()
+    for cut in ([], ["0"], ["0", ""]):
+        with pytest.raises(ValueError, match="too early"):
+            parse_plain(cut, ("a",))
 
 
 def test_sizes_that_cannot_be_are_unknown() -> None:

@@ -114,7 +114,7 @@ def test_a_session_that_nobody_ends_closes_by_itself_and_is_no_success(
     hook: Callable[..., Any], stand_in: Path, tmp_path: Path
 ) -> None:
     facts = {"state": str(tmp_path / "state"), "path": f"{stand_in}:/usr/bin:/bin"}
-    lines = ("freeze-postgresql", "--backup", str(tmp_path), "--within", "0")
+    lines = ("freeze-postgresql", "--backup", str(tmp_path), "--within", "2")
     assert hook(*lines, event="snapshot-before", **facts).returncode == 0
     _wait_for(lambda: "stopped" in (stand_in / "psql.told").read_text())
     ended = hook(*lines, event="snapshot-after", **facts)

@@ -20,6 +20,7 @@ from orchestrator.verify.attributes import (
     parse_attributes,
 )
 from orchestrator.verify.entry import Tolerance, differences, parse_listing, split_records
+from orchestrator.verify.shared_files import SharedFiles
 from orchestrator.verify.tree_attributes import TreeAttributes
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 _FORMAT = r"//%y\t%s\t%T@\t%m\t%U\t%G\t%n\t%i\t%l\t%C@\0"
 _HERE = b"./"  # begins each path in a listing of several folders
 _FEW = 1000
-_LINKS = 1_000_000  # names of files with several names that are remembered
 _BEHIND = b"\xff" * 4096
 _ABSENT = b"absent"
 _PIECE = 1 << 18
@@ -77,7 +77,7 @@ class SourceComparison:
         self._tolerance, self._elapsed, self._skipped = tolerance, elapsed, skipped
         self._mirror, self._links, self._parts = mirror, links, parts
         self.names = names
-        self._inodes: dict[bytes, bytes] = {}
+        self._shared = SharedFiles(folder)
         self._asked = nameless_file(folder)
         weakref.finalize(self, self._asked.close)
         self._folder = folder
@@ -187,6 +187,7 @@ class SourceComparison:
         if names:
             for left in chain(() if there or other is _BEHIND else (other,), theirs):
                 names.note_source(left)
+        self._add_apart(self._shared.late())
 
     def _ask(self, key: bytes, told: str, other: bytes) -> None:
         self.asked += 1
@@ -244,8 +245,9 @@ class SourceComparison:
         named = record[end : end + 2] == b"f\t" and links != b"1"
         shared = named and self._mirror  # in a point each file that is linked to the one before has several names
         if record[end : end + 2] == b"f\t" and other.startswith(same + b"\t"):
-            if self._links and named:
-                self._look_at_links(inode, other[len(same) + 1 :].split(b"\t", 2)[1], other, end)
+            there = other[len(same) + 1 :].split(b"\t", 2)[1]
+            if self._links and named and self._shared.is_apart(inode, there, other):
+                self._add_apart((other,))
             return shared
         found = parse_listing(record)
         if self._mirror and not found.path:
@@ -255,14 +257,12 @@ class SourceComparison:
             self._add(Difference(path=found.path, kind=found.kind, what=told, told=other))
         return shared
 
-    def _look_at_links(self, inode: bytes, theirs: bytes, other: bytes, end: int) -> None:
-        """Note a name that shares its file with another one, which the source has apart. `inode`: the copy's."""
-        known = self._inodes.get(inode)
-        if known is None:
-            if len(self._inodes) < _LINKS:
-                self._inodes[inode] = theirs
-        elif known != theirs and self._is_old(other, other[: end - 2]):
-            self._add(Difference(path=other[: end - 2], kind="f", what=(), told=other))
+    def _add_apart(self, others: Iterable[bytes]) -> None:
+        """Note names that share a file with another one, which the source has apart."""
+        for other in others:
+            path = other[: other.index(b"//")]
+            if self._is_old(other, path):
+                self._add(Difference(path=path, kind="f", what=(), told=other))
 
     def _add(self, found: Difference) -> None:
         self.count += 1

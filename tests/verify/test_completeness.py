@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.domain.plan import CopiedEntries
+from orchestrator.verify import shared_files
 from orchestrator.verify.attributes import NO_ATTRIBUTES
 from orchestrator.verify.completeness import IncompleteCopy, NameComparison, select_records
 from orchestrator.verify.entry import Tolerance
@@ -147,8 +148,12 @@ def test_an_attribute_that_went_from_the_source_after_the_copy_is_asked_of_the_c
     assert merge.differences == [], "the next run copies it"
 
 
-def test_both_names_of_a_file_are_asked_where_the_source_has_them_apart(tmp_path: Path) -> None:
+@pytest.mark.parametrize("most", [0, 200_000])
+def test_both_names_of_a_file_are_asked_where_the_source_has_them_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
     """Rsync gives one file the attributes of each of its names, one after the other: the first name then has those of the other one."""
+    monkeypatch.setattr(shared_files, "_MOST", most)
     merge = SourceComparison(
         Tolerance(), elapsed=lambda: 0, skipped=frozenset(), mirror=True, links=True, parts="auo", folder=str(tmp_path)
     )

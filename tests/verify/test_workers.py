@@ -139,7 +139,7 @@ def test_a_collector_takes_pieces_of_any_size(tree: Path, manifest: Path) -> Non
         collector.feed(told[at : at + 1])
     assert collector.entries == 7
     assert collector.reading(took_s=2, entries=7).counts == ((Verdict.MISSING, 1), (Verdict.METADATA, 1))
-    with pytest.raises(VerificationFailed, match="7 entries were judged, and there should be 8"):
+    with pytest.raises(VerificationFailed, match="judged 7 entries, and there should be 8"):
         collector.reading(took_s=2, entries=8)
 
 

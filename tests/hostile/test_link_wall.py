@@ -25,10 +25,16 @@ pytestmark = [pytest.mark.root, pytest.mark.namespace]
 __all__ = ["sshd"]
 SECRET = "for root alone\n"
 
-# Stands before rsync in the PATH: as rsync starts with a list of names, the owner has just exchanged her folder for a link.
+# Stands before rsync in the PATH: as rsync starts with a list of names, the owner has just exchanged her folder for a link. Of several that
+# start at once one does it, and the others wait: none meets the link before it is its owner's.
 _EXCHANGED = """#!/bin/sh
 case "$*" in
-  *{when}*) [ -L {hers} ] || {{ mv {hers} {hers}.away; ln -s {secret} {hers}; chown -h {owner} {hers}; touch {folder}/exchanged; }} ;;
+  *{when}*)
+    if mkdir {folder}/begun 2>/dev/null; then
+      ln -s {secret} {folder}/link; chown -h {owner} {folder}/link
+      mv {hers} {hers}.away; mv {folder}/link {hers}; touch {folder}/exchanged
+    fi
+    until [ -e {folder}/exchanged ]; do sleep 0.01; done ;;
 esac
 exec {rsync} "$@"
 """

@@ -375,7 +375,10 @@ def test_a_restore_says_that_newer_points_are_gone(house: House, tmp_path: Path)
         assert house.call(*hinted_commands(warning)[0][1:]).code == 0
         assert house.run().code == 0
     asked = house.call("restore", "run", "photos", "--point", first, "--to", str(tmp_path / "asked"))
-    assert (asked.outcome, asked["warnings"]) == ("done", []), asked
+    (warning,) = asked["warnings"]
+    assert (asked.outcome, "2 points that history knows vanished" in warning) == ("done", True), asked
+    assert "`poolferry status` says what to do" in warning
+    assert house.follow(warning).code == 4
 
 
 @pytest.mark.parametrize("asked", ["verify", "drill", "points", "restore"])

@@ -39,10 +39,9 @@ def warn_of_lost(
         return (told,)
     if not lost or not _is_told(job, tools, lost, points):
         return ()
-    told = (
-        f"{_vanished(job, lost)}; `poolferry status` shows that once a restore, a reading or a run has looked; another copy may hold "
-        f"{_it(lost)}: {names_all}"
-    )
+    recorded = {path for each in tools.history.problems.open_of(job.name, job.target.name) for path in each.paths}
+    shown = "says what to do" if recorded >= set(lost) else "shows that once a restore, a reading or a run has looked"
+    told = f"{_vanished(job, lost)}; `poolferry status` {shown}; another copy may hold {_it(lost)}: {names_all}"
     return (told,)
 
 

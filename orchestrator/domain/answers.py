@@ -122,6 +122,14 @@ def check_count(number: int) -> int:
     return number
 
 
+def parse_guid(text: bytes | str) -> int:
+    """Parse the guid of a pool, a dataset or a snapshot: 64 bits at random, so half of all are larger than a count. Raises: ValueError."""
+    number = int(text) if len(text) <= 20 and text.isascii() and text.isdigit() else 1 << 64
+    if number >= 1 << 64:
+        raise ValueError(f"no guid: {text[:_SHOWN]!r}")
+    return number
+
+
 def parse_instant(text: str) -> datetime:
     """Parse an instant that was stored as text. Raises: ValueError for one that is none, or has no time zone."""
     instant = datetime.fromisoformat(text)

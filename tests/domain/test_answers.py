@@ -9,6 +9,7 @@ from orchestrator.domain.answers import (
     instant_at,
     open_sealed,
     parse_count,
+    parse_guid,
     parse_instant,
     parse_json,
     seal_text,
@@ -31,6 +32,17 @@ def test_a_sealed_text_is_opened_only_as_it_was_written() -> None:
         with pytest.raises(ValueError, match="not as it was written"):
             open_sealed(bad)
     assert instant_at(0) == datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("told", ["0", "9223372036854775808", "18446744073709551615", b"18446744073709551615"])
+def test_a_guid_has_all_of_64_bits(told: str | bytes) -> None:
+    assert parse_guid(told) == int(told)
+
+
+@pytest.mark.parametrize("told", ["", "-1", " 1", "1_0", "\u0661", "18446744073709551616", "9" * 400, b"+1"])
+def test_what_no_guid_is_is_refused(told: str | bytes) -> None:
+    with pytest.raises(ValueError, match="no guid: "):
+        parse_guid(told)
 
 
 def test_an_answer_is_parsed_or_its_beginning_is_shown_with_its_host() -> None:

@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, datetime
 
-from orchestrator.domain.answers import instant_at, parse_count
+from orchestrator.domain.answers import instant_at, parse_count, parse_guid
 from orchestrator.domain.arrival import ReceivedPoint, folder_mark
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import POINT_NAME, parse_point_name
@@ -13,7 +13,6 @@ from orchestrator.domain.units import show_count
 EXIT_STAYED = 75  # of our script: some are in use, and stay
 _SNAPSHOT = re.compile(r"[A-Za-z0-9_.: /-]+@[A-Za-z0-9_.: -]+")
 _NEVER = datetime(9000, 1, 1, tzinfo=UTC)  # of a name that is no time: beyond all
-_GUID = re.compile(r"[0-9]{1,20}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +82,7 @@ def parse_survey(said: bytes, *, root: Location) -> PruneSurvey:
     """Parse the answer of look.sh. Raises: ValueError."""
     first, guid, *lines = said.decode("utf-8", "surrogateescape").split("\n")
     points = tuple(_parse_point(line, root.path) for line in lines if line)
-    return PruneSurvey(root=root, at=instant_at(parse_count(first)), points=points, guid=parse_count(guid))
+    return PruneSurvey(root=root, at=instant_at(parse_count(first)), points=points, guid=parse_guid(guid))
 
 
 def _parse_point(line: str, root: str) -> ReceivedPoint:
@@ -91,8 +90,7 @@ def _parse_point(line: str, root: str) -> ReceivedPoint:
     dataset, _, short = parse_snapshot(name).partition("@")
     if dataset != root and not dataset.startswith(f"{root}/"):
         raise ValueError(f"a snapshot from elsewhere: {name[:300]!r}")
-    if _GUID.fullmatch(guid) is None:
-        raise ValueError(f"no guid: {guid[:100]!r}")
+    parse_guid(guid)
     return ReceivedPoint(
         series=dataset, name=short, identity=guid, order=parse_count(order), dated=instant_at(parse_count(created)),
         brought=parse_count(written), holds=parse_count(referenced), needed=_need(holds, clones),

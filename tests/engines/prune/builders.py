@@ -14,8 +14,9 @@ from orchestrator.process.scripted import ScriptedExecutor, scripted_result
 
 ROOT = Location(path="vault/in/laptop")
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+GUID = 18446744073709551615  # half of all have their first bit set
 LOOK = (
-    b"1795187460\n77\nvault/in/laptop/a@one\t11\t100\t1795000000\t5\t50\t0\t-\n"
+    b"1795187460\n18446744073709551615\nvault/in/laptop/a@one\t11\t100\t1795000000\t5\t50\t0\t-\n"
     b"vault/in/laptop/a@two\t12\t101\t1795000001\t6\t60\t2\t\nvault/in/laptop/b@one\t13\t102\t1795000002\t7\t70\t0\tvault/clone,vault/x\n"
 )
 

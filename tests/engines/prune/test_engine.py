@@ -37,7 +37,7 @@ from orchestrator.engines.prune.survey import survey
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed, StopReason, pipeline_failure
 from orchestrator.process.scripted import ScriptedExecutor, scripted_result
-from tests.engines.prune.builders import NOW, ROOT, job, looks, request
+from tests.engines.prune.builders import GUID, NOW, ROOT, job, looks, request
 
 
 def all_go(points: tuple[ReceivedPoint, ...]) -> tuple[PointRemoval, ...]:
@@ -57,7 +57,7 @@ def test_its_look_knows_what_is_needed() -> None:
         "a clone needs it: vault/clone",
     ]
     assert ENGINE.received_points(world) == world.points
-    assert (ENGINE.identity(world), ENGINE.identity_of_kit("{}"), ENGINE.waiting(world)) == (f"77 0 {ROOT}", "", ())
+    assert (ENGINE.identity(world), ENGINE.identity_of_kit("{}"), ENGINE.waiting(world)) == (f"{GUID} 0 {ROOT}", "", ())
     assert ENGINE.points(job(), looks())[0].name == ROOT.path
     assert "3 snapshots of 2 datasets" in ENGINE.advise(job(), looks())[0].text
     failed = ENGINE.advise(job(), looks(b"", exits=(1,), words="cannot open 'vault/in/laptop': dataset does not exist"))
@@ -82,7 +82,7 @@ def test_a_dataset_with_another_name_is_known_by_its_guid_and_all_that_names_it_
         (lambda asked: "find-datasets.sh" in asked.stages[0].argv, scripted_result(b"=above\tvault/in\n5\tvault/in/old\n=end\n")),
         (lambda _: True, absent),
     ]  # fmt: skip
-    known = replace(request(), remembered={SOURCE_IDENTITY: f"77 0 {ROOT}"})
+    known = replace(request(), remembered={SOURCE_IDENTITY: f"{GUID} 0 {ROOT}"})
     with pytest.raises(SourceRenamed) as raised:
         ENGINE.survey(job(), known, ScriptedExecutor(answers))
     assert raised.value.why == "the source vault/in/laptop is called vault/in/old now, by its guid"

@@ -10,7 +10,7 @@ from orchestrator.disks import commands
 from orchestrator.disks.errors import PoolHangs
 from orchestrator.disks.marker import parse_properties, read_properties_pipeline, write_properties_pipeline
 from orchestrator.disks.run import ask, read_if_any, read_output, run_all, run_flush, try_run, understood
-from orchestrator.domain.answers import parse_count
+from orchestrator.domain.answers import parse_count, parse_guid
 from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.errors import OrchestratorError, Stalled
 from orchestrator.domain.fast_dataclass import dataclass
@@ -287,16 +287,6 @@ def parse_vdev(text: bytes) -> str:
     return rows[0] if len(rows) == 1 else ""
 
 
-_GUID = re.compile(rb"[1-9][0-9]{0,19}\n?")
-
-
-def parse_guid(text: bytes) -> int:
-    """Parse the guid of a pool. Raises: ValueError."""
-    if not _GUID.fullmatch(text):
-        raise ValueError(f"not the guid of a pool: {text[:40]!r}")
-    return int(text)
-
-
 def read_guid(pool: str, reader: Reader) -> int | None:
     """Return the guid of a pool of this machine; None: it is not imported, or this machine has no ZFS. Raises: OrchestratorError."""
-    return ask(reader, commands.guid_of_pool(pool), parse_guid)
+    return ask(reader, commands.guid_of_pool(pool), lambda said: parse_guid(said.removesuffix(b"\n")))

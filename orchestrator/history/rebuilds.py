@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from orchestrator.domain.answers import parse_guid
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.history.columns import needed
 from orchestrator.history.database import Database, Row, decode_list, parse_stored
@@ -54,9 +55,7 @@ class RebuildHistory:
 
 
 def _guid(text: str) -> int | None:
-    if text and not (text.isascii() and text.isdecimal() and len(text) <= 20):
-        raise ValueError("no guid")
-    return int(text) if text else None
+    return parse_guid(text) if text else None
 
 
 def _rebuild(row: Row) -> PoolRebuild:

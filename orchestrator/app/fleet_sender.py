@@ -24,7 +24,7 @@ from orchestrator.domain.errors import (
     NotNow,
     OrchestratorError,
 )
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.ledger import NAMED, SUBJECTS, LedgerProgress, LedgerRow, divide, incarnation_of
 
 if TYPE_CHECKING:
@@ -43,12 +43,16 @@ _LOOK_S = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentRows:
-    """One visit at the centre. `rows`: how many it took; `waiting`: how many wait still; `unfit`: those that it does not take."""
+    """One visit at the centre. `rows`: how many it took; `waiting`: how many wait still; `unfit`: those that it does not take.
+
+    `seen`: the mark of the history up to which all was told; empty: something came meanwhile.
+    """
 
     host: str
     rows: int
     waiting: int
     unfit: tuple[str, ...]
+    seen: tuple[int, ...] = ()
 
 
 def send_once(settings: Settings, *, every_s: float) -> SentRows:
@@ -69,6 +73,7 @@ def visit_centre(settings: Settings, line: CentreLine, *, every_s: float) -> Sen
         line.visit(fleet, identity) as centre,
     ):
         from orchestrator.app.fleet_beat import beat
+        from orchestrator.history.database import history_mark
 
         sender = LedgerSender(history, centre, settings.say, state=settings.where.state)
         try:
@@ -77,8 +82,11 @@ def visit_centre(settings: Settings, line: CentreLine, *, every_s: float) -> Sen
             with contextlib.suppress(CentreUnreachable, CentreRefused):
                 beat(settings, history, centre, sender.progress.host, every_s=every_s)
             raise
+        # Before all that is told of now: what is written from here on is a change.
+        seen = history_mark(settings.where.history)
+        waiting = history.outbox.count()
         beat(settings, history, centre, sender.progress.host, every_s=every_s)
-    return sent
+    return replace(sent, waiting=waiting, seen=() if waiting else seen)
 
 
 @contextlib.contextmanager
@@ -228,7 +236,8 @@ def send_again_and_again(settings: Settings, *, every_s: float) -> None:
             changed = not tries and history_mark(settings.where.history) != seen and passed >= min(SOON_S, every_s)
             if changed or passed >= pause:
                 told = compose.monotonic()
-                error = _try_to_send(settings, line, every_s)
+                done = _try_to_send(settings, line, every_s)
+                error = done if isinstance(done, OrchestratorError) else None
                 tries, pause = _next_try(error, tries, every_s)
                 kind = type(error).__name__ if error else ""
                 if kind != away:  # its words may differ each time
@@ -237,7 +246,7 @@ def send_again_and_again(settings: Settings, *, every_s: float) -> None:
                         if error
                         else "the centre is told again"
                     )
-                away, seen = kind, history_mark(settings.where.history)
+                away, seen = kind, done.seen if isinstance(done, SentRows) else history_mark(settings.where.history)
             compose.sleep(min(_LOOK_S, every_s))
 
 
@@ -259,10 +268,9 @@ def _pause_after(tries: int, every_s: float) -> float:
     return longest * (0.75 + 0.25 * compose.random_fraction())
 
 
-def _try_to_send(settings: Settings, line: CentreLine, every_s: float) -> OrchestratorError | None:
-    """Send once; return why it failed, or None."""
+def _try_to_send(settings: Settings, line: CentreLine, every_s: float) -> SentRows | OrchestratorError:
+    """Send once; return what was sent, or why it failed."""
     try:
-        visit_centre(settings, line, every_s=every_s)
+        return visit_centre(settings, line, every_s=every_s)
     except (CentreUnreachable, CentreRefused, NotNow, HistoryError) as error:
         return error
-    return None

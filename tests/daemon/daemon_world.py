@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.ferry import Ferry
 
-PATIENCE_S = 105.0  # who starts late has missed its minute and waits for the next one; a process beside that ended is begun again after one, too
+PATIENCE_S = 75.0  # a daemon that starts late has missed its minute, and waits for the next one
 START = (
     "import sys\nfrom datetime import timedelta\nfrom orchestrator import compose\nreal = compose.now\n"
     "compose.now = lambda: real() + timedelta(seconds={ahead})\n"

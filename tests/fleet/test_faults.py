@@ -16,6 +16,7 @@ import pytest
 from orchestrator import compose
 from orchestrator.app import fleet_sender
 from orchestrator.app.fleet_line import CentreLine
+from orchestrator.app.fleet_sender import LedgerSender, SentRows
 from orchestrator.app.permits import CentrePermits
 from orchestrator.app.settings import Settings
 from orchestrator.config.this_machine import machine_id_hash
@@ -173,7 +174,7 @@ def test_a_centre_that_is_away_for_an_hour_is_told_all_once_it_is_back(
     clock = begun
     known = fleet_sender._try_to_send
 
-    def send(settings: Settings, line: CentreLine, every_s: float) -> OrchestratorError | None:
+    def send(settings: Settings, line: CentreLine, every_s: float) -> SentRows | OrchestratorError:
         tries.append(clock - begun)
         return known(settings, line, every_s)
 
@@ -203,6 +204,36 @@ def test_a_centre_that_is_away_for_an_hour_is_told_all_once_it_is_back(
     missed = [each for each in tries if 10 < each < 10 + away_s]
     assert all(later - earlier >= 45 for earlier, later in itertools.pairwise(missed)), "runs make it ask no more often"
     assert away_s < 3600 or len(missed) < 3600 / 220, "it asks more and more rarely, at last about each five minutes"
+
+
+def test_a_run_that_ends_while_the_centre_is_told_of_others_is_told_soon(
+    tmp_path: Path, centre: Centre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = FleetHost(tmp_path / "web-1", centre, "web-1", monkeypatch, machine=machine_id_hash())
+    host.record(count=2)
+    clock, visits = 0.0, 0
+    send_all = LedgerSender.send_all
+
+    def and_another(self: LedgerSender) -> SentRows:
+        nonlocal visits
+        sent, visits = send_all(self), visits + 1
+        if visits == 1:
+            host.record()
+        return sent
+
+    def sleep(seconds: float) -> None:
+        nonlocal clock
+        clock += seconds
+        if clock > 250:
+            raise SystemExit
+
+    monkeypatch.setattr(compose, "monotonic", lambda: clock)
+    monkeypatch.setattr(compose, "sleep", sleep)
+    monkeypatch.setattr(LedgerSender, "send_all", and_another)
+    with pytest.raises(SystemExit):
+        fleet_sender.send_again_and_again(host.settings, every_s=300)
+    assert told(centre) == [1, 2, 3]
+    assert visits == 2, "and where nothing is new nobody asks"
 
 
 @pytest.mark.parametrize("error", [NotNow("another process is at it"), HistoryError("it is locked")])

@@ -59,6 +59,14 @@ def published(house: House) -> dict[str, object]:
     return {name: facts(house.target / "points" / name) for name in house.points()}
 
 
+def all_whole(house: House, before: dict[str, object]) -> None:
+    """The newest point is as the source and its manifest, none of those before changed, and nothing else is left."""
+    assert facts(house.source) == facts(house.point())
+    assert {name: facts(house.target / "points" / name) for name in before} == before
+    assert house.call("verify", "photos").code == 0
+    only_ours(house)
+
+
 @pytest.mark.sample(1)
 def test_a_point_stores_what_changed_in_an_image_and_no_other_point_changes(house: House, image: Path) -> None:
     for night in range(3):
@@ -126,10 +134,7 @@ def test_a_run_that_is_killed_while_it_compares_an_image_goes_on(house: House, i
     assert {name: facts(house.target / "points" / name) for name in before} == before
     ran = house.run()
     assert ran.outcome == "done", ran
-    assert facts(house.source) == facts(house.point())
-    assert {name: facts(house.target / "points" / name) for name in before} == before
-    assert house.call("verify", "photos").code == 0
-    only_ours(house)
+    all_whole(house, before)
 
 
 @pytest.mark.sample(1)
@@ -146,10 +151,7 @@ def test_a_run_that_is_killed_in_the_middle_of_an_image_changes_no_point(house: 
     change(image, 3)
     ran = house.run(house.job())
     assert (ran.outcome, ran["resumed"]) == ("done", True), ran
-    assert facts(house.source) == facts(house.point())
-    assert {name: facts(house.target / "points" / name) for name in before} == before
-    assert house.call("verify", "photos").code == 0
-    only_ours(house)
+    all_whole(house, before)
 
 
 @pytest.mark.sample(1)
@@ -168,10 +170,7 @@ def test_a_half_image_that_filled_the_target_makes_room_for_a_clone_once_little_
     ran = house.run()
     assert (ran.outcome, ran["resumed"]) == ("done", True), ran
     assert "discard remainders of large files" in actions(ran)
-    assert facts(house.source) == facts(house.point())
-    assert {name: facts(house.target / "points" / name) for name in before} == before
-    assert house.call("verify", "photos").code == 0
-    only_ours(house)
+    all_whole(house, before)
 
 
 @pytest.mark.sample(1)
@@ -208,7 +207,4 @@ def test_a_run_that_goes_on_after_a_cut_clones_images_too(house: House, image: P
     before = published(house)
     ran = house.run(house.job())
     assert (ran.outcome, ran["resumed"]) == ("done", True), ran
-    assert facts(house.source) == facts(house.point())
-    assert {name: facts(house.target / "points" / name) for name in before} == before
-    assert house.call("verify", "photos").code == 0
-    only_ours(house)
+    all_whole(house, before)
